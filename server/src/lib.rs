@@ -1,1 +1,5 @@
 //! The Benchtrail control plane.
+
+pub mod blobs;
+pub mod clock;
+pub mod log;

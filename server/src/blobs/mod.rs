@@ -1,0 +1,1 @@
+//! Content-addressed storage of what is too large for an event.
