@@ -3,3 +3,4 @@
 pub mod blobs;
 pub mod clock;
 pub mod log;
+pub mod plant;
