@@ -20,6 +20,7 @@ export PATH=$CACHE/tools/bin:$PATH
 if [ -t 1 ]; then BOLD=$'\e[1m' DIM=$'\e[2m' RED=$'\e[31m' YELLOW=$'\e[33m' PLAIN=$'\e[0m'
 else BOLD='' DIM='' RED='' YELLOW='' PLAIN=''; fi
 
+say() { printf "%s\n" "$*"; }
 step() { printf '%s==> %s%s\n' "$BOLD" "$*" "$PLAIN"; }
 warn() { printf '%s!   %s%s\n' "$YELLOW" "$*" "$PLAIN" >&2; }
 
