@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 
+CACHE_TYPES = ("f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1")
 STOP = {signal.SIGINT, signal.SIGTERM}
 
 
@@ -27,12 +28,16 @@ def arguments() -> argparse.Namespace:
     cli = argparse.ArgumentParser(prog="llama-server", description=__doc__)
     cli.add_argument("-m", "--model", default=os.path.join(cache, "models", "gemma-3-270m-q4_k_m.gguf"), help="a .gguf file")
     cli.add_argument("-a", "--alias", help="the model name to serve (default: the file's name)")
-    cli.add_argument("-c", "--ctx-size", type=int, default=4096, help="context tokens, shared among the slots")
+    cli.add_argument("-c", "--ctx-size", type=int, default=0, help="context tokens, shared among the slots (0: the model's)")
     cli.add_argument("-np", "--parallel", type=int, default=4, help="slots: requests served at once")
-    cli.add_argument("-t", "--threads", type=int, default=os.cpu_count() or 2)
+    cli.add_argument("-t", "--threads", type=int, default=-1, help="threads of a generation (-1: one a core)")
     cli.add_argument("-b", "--batch-size", type=int)
     cli.add_argument("-ub", "--ubatch-size", type=int)
     cli.add_argument("-ngl", "--gpu-layers", "--n-gpu-layers", default="auto", help="layers kept on a GPU (a number, auto or all)")
+    cli.add_argument("-fa", "--flash-attn", choices=("on", "off", "auto"), default="auto")
+    cli.add_argument("-ctk", "--cache-type-k", choices=CACHE_TYPES, default="f16")
+    cli.add_argument("-ctv", "--cache-type-v", choices=CACHE_TYPES, default="f16")
+    cli.add_argument("--fit", choices=("on", "off"), default="on", help="adjust unset arguments to the memory")
     cli.add_argument("--host", default="127.0.0.1")
     cli.add_argument("--port", type=int, default=8080)
     cli.add_argument("--api-key", help="the key that requests must carry (or the environment variable LLAMA_API_KEY)")
@@ -63,7 +68,11 @@ def main() -> int:
     params.port = args.port
     params.n_ctx = args.ctx_size
     params.n_parallel = args.parallel
-    params.cpuparams.n_threads = args.threads
+    params.cpuparams.n_threads = args.threads if args.threads > 0 else os.cpu_count() or 1
+    params.flash_attn_type = {"auto": -1, "off": 0, "on": 1}[args.flash_attn]
+    params.cache_type_k = getattr(xllamacpp.ggml_type, f"GGML_TYPE_{args.cache_type_k.upper()}")
+    params.cache_type_v = getattr(xllamacpp.ggml_type, f"GGML_TYPE_{args.cache_type_v.upper()}")
+    params.fit_params = args.fit == "on"
     params.endpoint_metrics = args.metrics
     params.ui = False
     if args.batch_size:
