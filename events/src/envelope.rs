@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::canonical::CanonicalJson;
+use crate::keys::StreamKey;
 use crate::timestamp::Timestamp;
 
 /// Largest payload of one event, in bytes. Anything bulkier is a blob, named in an event by hash and size.
@@ -20,17 +21,6 @@ pub const MAX_PAYLOAD_BYTES: usize = 64 * 1024;
 
 /// The chain hash before the first event.
 pub const GENESIS_HASH: [u8; 32] = [0; 32];
-
-/// Stands in for `keys::StreamKey` until that module lands.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct StreamKey(pub String);
-
-impl StreamKey {
-    /// The key's text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
 
 /// Which kind of party caused an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,8 +1,35 @@
-//! The vocabulary of Benchtrail.
+//! The vocabulary of Benchtrail: events, keys, subjects, the metric catalogue and the API's types.
+//!
+//! Pure: no I/O, no clock; native and wasm. Everything that happens is an event ([`catalog::Event`]) in a stream
+//! named by a natural key ([`keys::StreamKey`]); what an agent may claim is a report ([`report::ReportBody`]).
+#![warn(missing_docs)]
 
+pub mod access;
+pub mod api;
 pub mod canonical;
+pub mod catalog;
+pub mod catalogue;
 pub mod envelope;
 pub mod hexadecimal;
+pub mod job;
+pub mod keys;
 pub mod merkle;
+pub mod metrics;
+pub mod project;
+pub mod quality;
+pub mod report;
+pub mod run;
+pub mod server_host;
+pub mod subjects;
 pub mod summary;
+pub mod summary_columns;
+pub mod system;
+pub mod telemetry;
 pub mod timestamp;
+pub mod tool_output;
+pub mod upcast;
+pub mod workload;
+
+pub use catalog::Event;
+pub use keys::StreamKey;
+pub use timestamp::Timestamp;

@@ -6,7 +6,8 @@ mod request;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use events::envelope::{Recorded, StreamKey};
+use events::envelope::Recorded;
+use events::keys::StreamKey;
 use events::merkle::{Checkpoint, Proof};
 use tokio::sync::watch;
 use uuid::Uuid;

@@ -1,6 +1,7 @@
 //! What is asked of the log, and what it answers.
 
-use events::envelope::{NewEvent, StreamKey};
+use events::envelope::NewEvent;
+use events::keys::StreamKey;
 
 /// What the caller believes about a stream. A write is refused where it is not so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,426 @@
+//! Request and answer types shared by the control plane, the agent and the page.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::access::Role;
+use crate::job::ResolvedCommands;
+use crate::project::ProjectVisibility;
+use crate::timestamp::Timestamp;
+use crate::workload::ScenarioSpec;
+
+/// Every error of the API, in PostgREST's shape.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiError {
+    /// A short stable word, for example `project_not_found`.
+    pub code: String,
+    /// What happened.
+    pub message: String,
+    /// Why, with particulars.
+    #[serde(default)]
+    pub details: Option<String>,
+    /// What to do.
+    #[serde(default)]
+    pub hint: Option<String>,
+}
+
+/// The answer of every command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CommandReply {
+    /// The log position of the command's last event: `Prefer: at-least=<position>` waits for it.
+    pub position: i64,
+    /// The natural keys the command made or touched, for example `project_code`, `run_number`, `run` (a stream key).
+    #[serde(flatten)]
+    pub keys: BTreeMap<String, Value>,
+}
+
+/// `POST /api/rpc/sign_in`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SignIn {
+    /// The account's e-mail.
+    pub p_email: String,
+    /// The password.
+    pub p_password: String,
+}
+
+/// `GET /api/session`, and the answer of `sign_in`: who is asking.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// The account's id; absent for anonymous readers.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// The account's name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The organisation worked in.
+    #[serde(default)]
+    pub org: Option<String>,
+    /// The role there.
+    #[serde(default)]
+    pub role: Option<Role>,
+    /// The control plane's version.
+    pub version: String,
+}
+
+/// One workload of `create_project`, or `create_workload`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadInput {
+    /// The workload's code; absent means made from the model, framework and quantization.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_workload_code: Option<String>,
+    /// The display name; absent means the code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_name: Option<String>,
+    /// The model's code.
+    pub p_model_code: String,
+    /// The framework's code.
+    pub p_framework_code: String,
+    /// The framework's version.
+    pub p_framework_version: String,
+    /// The tool's code; absent means the tool of the model's modality.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_tool_code: Option<String>,
+    /// The numeric format of the weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_quantization: Option<String>,
+    /// The named preset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_engine_args_set_code: Option<String>,
+    /// Flags beyond the preset.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub p_engine_args: BTreeMap<String, Value>,
+    /// Tool arguments beyond the defaults.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub p_tool_args: BTreeMap<String, Value>,
+    /// The endpoint, for framework `openai`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_endpoint_url: Option<String>,
+    /// Keep one model server for all jobs of a run.
+    #[serde(default)]
+    pub p_keep_server: bool,
+    /// The matrix that multiplies out into scenarios.
+    pub p_scenarios: ScenarioMatrix,
+}
+
+/// The chips of the scenario matrix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScenarioMatrix {
+    /// Requests in flight at once; each value is a row of scenarios.
+    pub p_concurrency: Vec<u32>,
+    /// Target prompt lengths, tokens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub p_input_sequence_length: Vec<u32>,
+    /// Target answer lengths, tokens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub p_output_sequence_length: Vec<u32>,
+    /// Requests a scenario; absent means max(200, 10 × concurrency).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_num_requests: Option<u32>,
+    /// Hard cap on generated tokens; absent means the output length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_max_tokens: Option<u32>,
+    /// Whether answers are consumed as a stream.
+    #[serde(default = "yes")]
+    pub p_streaming: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl ScenarioMatrix {
+    /// Rolls the chips out: concurrency varies fastest, then input, then output length.
+    /// The order is the order in which a run executes them.
+    pub fn roll_out(&self) -> Vec<ScenarioSpec> {
+        let axis = |values: &[u32]| -> Vec<Option<u32>> {
+            if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
+        };
+        let mut scenarios = Vec::new();
+        for isl in axis(&self.p_input_sequence_length) {
+            for osl in axis(&self.p_output_sequence_length) {
+                for &concurrency in &self.p_concurrency {
+                    scenarios.push(ScenarioSpec {
+                        concurrency,
+                        input_sequence_length: isl,
+                        output_sequence_length: osl,
+                        num_requests: self
+                            .p_num_requests
+                            .unwrap_or_else(|| concurrency.saturating_mul(10).max(200)),
+                        max_tokens: self.p_max_tokens,
+                        streaming: self.p_streaming,
+                    });
+                }
+            }
+        }
+        scenarios
+    }
+}
+
+/// `POST /api/rpc/create_project`. Keys in the answer: `project_code`, `workload_codes`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateProject {
+    /// The project's code; absent means made from the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_project_code: Option<String>,
+    /// The display name.
+    pub p_name: String,
+    /// Who may see it.
+    #[serde(default)]
+    pub p_visibility: ProjectVisibility,
+    /// Its workloads.
+    #[serde(default)]
+    pub p_workloads: Vec<WorkloadInput>,
+}
+
+/// `POST /api/rpc/create_workload`. Keys in the answer: `workload_code`, `scenario_codes`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateWorkload {
+    /// The project.
+    pub p_project_code: String,
+    /// The workload.
+    pub p_workload: WorkloadInput,
+}
+
+/// `POST /api/rpc/start_run`. Keys in the answer: `run` (stream key), `run_number`, `job_keys`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartRun {
+    /// The project.
+    pub p_project_code: String,
+    /// The workload.
+    pub p_workload_code: String,
+    /// The server's configuration.
+    pub p_config_code: String,
+    /// The server's host name.
+    pub p_hostname: String,
+    /// The scenarios to execute; absent means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_scenario_codes: Option<Vec<String>>,
+}
+
+/// `POST /api/rpc/cancel_run`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CancelRun {
+    /// The project.
+    pub p_project_code: String,
+    /// The workload.
+    pub p_workload_code: String,
+    /// The run's number.
+    pub p_run_number: u32,
+}
+
+/// `POST /api/rpc/cancel_job`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CancelJob {
+    /// The project.
+    pub p_project_code: String,
+    /// The workload.
+    pub p_workload_code: String,
+    /// The run's number.
+    pub p_run_number: u32,
+    /// The scenario.
+    pub p_scenario_code: String,
+}
+
+/// `POST /api/rpc/create_server_config_instance`: registers a server and makes its one-time token.
+/// Keys in the answer: `server`, `enrol_token`, `bootstrap_command`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateServer {
+    /// The server configuration's code.
+    pub p_config_code: String,
+    /// The host name.
+    pub p_hostname: String,
+    /// A free comment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_comment: Option<String>,
+    /// What an hour costs, US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_cost_per_hour_usd: Option<f64>,
+}
+
+/// `POST /api/rpc/check_readiness` and `POST /api/rpc/preview_commands`: a workload that need not be saved, on a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckReadiness {
+    /// The workload.
+    pub p_workload: WorkloadInput,
+    /// The server's configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_config_code: Option<String>,
+    /// The server's host name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_hostname: Option<String>,
+}
+
+/// One readiness rule's finding.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReadinessCheck {
+    /// A short stable word, for example `server_online`.
+    pub rule: String,
+    /// What is checked, for people.
+    pub title: String,
+    /// `ok`, `warning`, `fails` or `unknown` (the facts are missing).
+    pub result: String,
+    /// The finding with its numbers.
+    pub message: String,
+    /// What would cure it, each a sentence.
+    #[serde(default)]
+    pub cures: Vec<String>,
+}
+
+/// The answer of `check_readiness`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Readiness {
+    /// True when no rule fails.
+    pub ready: bool,
+    /// Every rule's finding.
+    pub checks: Vec<ReadinessCheck>,
+    /// The scenarios as they roll out.
+    pub scenarios: Vec<ScenarioSpec>,
+    /// The commands for the first scenario; absent where they cannot be resolved (a check says why).
+    #[serde(default)]
+    pub commands: Option<ResolvedCommands>,
+}
+
+/// `POST /api/rpc/create_api_token`. Keys in the answer: `token_id`, `token` (shown once).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateApiToken {
+    /// What it is for.
+    pub p_name: String,
+    /// `read`, `write`, `admin`.
+    pub p_scopes: Vec<String>,
+    /// Days until it expires, at most 365.
+    pub p_expires_in_days: u32,
+}
+
+/// `POST /api/rpc/revoke_api_token`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RevokeApiToken {
+    /// The token's id.
+    pub p_token_id: String,
+}
+
+/// One event as history and the live stream show it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EventView {
+    /// Its place in the log.
+    pub position: i64,
+    /// Its stream.
+    pub stream: String,
+    /// Its place in the stream, from 1.
+    pub version: i64,
+    /// Its id.
+    pub event_id: String,
+    /// Its type, for example `job.claimed`.
+    #[serde(rename = "type")]
+    pub event_type: String,
+    /// The payload's version.
+    pub schema_version: u16,
+    /// When it happened, as its sender says.
+    pub occurred_at: Timestamp,
+    /// When the control plane recorded it.
+    pub recorded_at: Timestamp,
+    /// Who: `user`, `agent`, `system`, `anonymous`.
+    pub actor_kind: String,
+    /// Their id.
+    pub actor_id: String,
+    /// Their name, where the vault still has one and the reader may see it.
+    #[serde(default)]
+    pub actor_name: Option<String>,
+    /// The event that caused it.
+    #[serde(default)]
+    pub causation_id: Option<String>,
+    /// The chain of work it belongs to.
+    #[serde(default)]
+    pub correlation_id: Option<String>,
+    /// SHA-256 of the canonical envelope, hexadecimal.
+    pub leaf: String,
+    /// SHA-256 of the previous hash and the leaf, hexadecimal.
+    pub hash: String,
+    /// What happened.
+    pub payload: Value,
+}
+
+/// One link of the provenance chain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChainLink {
+    /// `project`, `workload`, `scenario`, `run`, `job`, `invocation`, `metrics`.
+    pub link: String,
+    /// Its natural key, or the tool and version, or the summary's id.
+    pub key: String,
+    /// The position of the event that made it.
+    pub position: i64,
+    /// That event's hash, hexadecimal.
+    pub hash: String,
+    /// When it was recorded.
+    pub recorded_at: Timestamp,
+}
+
+/// `GET /api/history?stream=<key>` and `GET /api/history?result=<job key>`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// For a result: project → … → metrics. Empty for a stream.
+    #[serde(default)]
+    pub chain: Vec<ChainLink>,
+    /// The events, in order of position.
+    pub events: Vec<EventView>,
+    /// Set when there are more: the position to go on after.
+    #[serde(default)]
+    pub next_after: Option<i64>,
+}
+
+/// `data:` of an SSE message `event: event`; its `id:` is the position.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LiveEvent {
+    /// The position of the previous event that matched this client's topics, 0 for none:
+    /// a client that holds another number has lost something.
+    pub previous: i64,
+    /// The event. The payload of joined telemetry carries every sample.
+    #[serde(flatten)]
+    pub event: EventView,
+}
+
+/// `data:` of an SSE message `event: head`, every 15 seconds and at the start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LiveHead {
+    /// The log's last position.
+    pub position: i64,
+    /// The position of the last event that matched this client's topics, 0 for none.
+    pub previous: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chips_multiply_out() {
+        let matrix = ScenarioMatrix {
+            p_concurrency: vec![1, 32],
+            p_input_sequence_length: vec![512, 2048],
+            p_output_sequence_length: vec![256],
+            p_num_requests: None,
+            p_max_tokens: None,
+            p_streaming: true,
+        };
+        let codes: Vec<String> = matrix.roll_out().iter().map(ScenarioSpec::code).collect();
+        assert_eq!(
+            codes,
+            ["c1-isl512-osl256", "c32-isl512-osl256", "c1-isl2048-osl256", "c32-isl2048-osl256"]
+        );
+        assert_eq!(matrix.roll_out()[0].num_requests, 200);
+        assert_eq!(matrix.roll_out()[1].num_requests, 320);
+    }
+}

@@ -1,0 +1,423 @@
+//! The closed list of events: stable type names, schema versions, and which streams they live in.
+//!
+//! Adding an event: its payload beside its subject, a line in each `match` here (the compiler reminds you),
+//! a golden file under `events/tests/golden/`, the decision that appends it, the projections that read it;
+//! then `UPDATE_DOCS=1 cargo test -p benchtrail-events` writes `docs/EVENTS.md`.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::upcast::upcast;
+use crate::{
+    access, catalogue, job, project, quality, run, server_host, system, telemetry, tool_output, workload,
+};
+
+/// Why an event could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// The type is not known to this version of Benchtrail: a newer one wrote it.
+    #[error(
+        "event type {event_type:?} is unknown to this version: upgrade, or rebuild with a version that knows it"
+    )]
+    UnknownType {
+        /// The type.
+        event_type: String,
+    },
+    /// The schema version is newer than this version of Benchtrail.
+    #[error("event {event_type} has schema version {found}, this version knows up to {known}: upgrade")]
+    UnknownVersion {
+        /// The type.
+        event_type: String,
+        /// The version found.
+        found: u16,
+        /// The newest version known.
+        known: u16,
+    },
+    /// The payload does not fit its type.
+    #[error("the payload of event {event_type} does not fit: {source}")]
+    Payload {
+        /// The type.
+        event_type: String,
+        /// What the decoder said.
+        source: serde_json::Error,
+    },
+}
+
+/// Every event there is.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "decoded one at a time, never kept in bulk")]
+pub enum Event {
+    /// `project.created`, see [`project::ProjectCreated`].
+    ProjectCreated(project::ProjectCreated),
+    /// `project.renamed`, see [`project::ProjectRenamed`].
+    ProjectRenamed(project::ProjectRenamed),
+    /// `project.visibility_changed`, see [`project::ProjectVisibilityChanged`].
+    ProjectVisibilityChanged(project::ProjectVisibilityChanged),
+    /// `project.archived`, see [`project::ProjectArchived`].
+    ProjectArchived(project::ProjectArchived),
+    /// `workload.created`, see [`workload::WorkloadCreated`].
+    WorkloadCreated(workload::WorkloadCreated),
+    /// `scenario.defined`, see [`workload::ScenarioDefined`].
+    ScenarioDefined(workload::ScenarioDefined),
+    /// `run.created`, see [`run::RunCreated`].
+    RunCreated(run::RunCreated),
+    /// `run.cancel_requested`, see [`run::RunCancelRequested`].
+    RunCancelRequested(run::RunCancelRequested),
+    /// `run.finished`, see [`run::RunFinished`].
+    RunFinished(run::RunFinished),
+    /// `job.created`, see [`job::JobCreated`].
+    JobCreated(job::JobCreated),
+    /// `job.queued`, see [`job::JobQueued`].
+    JobQueued(job::JobQueued),
+    /// `job.claimed`, see [`job::JobClaimed`].
+    JobClaimed(job::JobClaimed),
+    /// `job.serving`, see [`job::JobServing`].
+    JobServing(job::JobServing),
+    /// `job.running`, see [`job::JobRunning`].
+    JobRunning(job::JobRunning),
+    /// `job.completed`, see [`job::JobCompleted`].
+    JobCompleted(job::JobCompleted),
+    /// `job.failed`, see [`job::JobFailed`].
+    JobFailed(job::JobFailed),
+    /// `job.cancel_requested`, see [`job::JobCancelRequested`].
+    JobCancelRequested(job::JobCancelRequested),
+    /// `job.cancelled`, see [`job::JobCancelled`].
+    JobCancelled(job::JobCancelled),
+    /// `job.lost`, see [`job::JobLost`].
+    JobLost(job::JobLost),
+    /// `tool_output.recorded`, see [`tool_output::ToolOutputRecorded`].
+    ToolOutputRecorded(tool_output::ToolOutputRecorded),
+    /// `telemetry.sampled`, see [`telemetry::TelemetrySampled`].
+    TelemetrySampled(telemetry::TelemetrySampled),
+    /// `progress.reported`, see [`tool_output::ProgressReported`].
+    ProgressReported(tool_output::ProgressReported),
+    /// `log.lines`, see [`tool_output::LogLines`].
+    LogLines(tool_output::LogLines),
+    /// `quality.flagged`, see [`quality::QualityFlagged`].
+    QualityFlagged(quality::QualityFlagged),
+    /// `quality.cleared`, see [`quality::QualityCleared`].
+    QualityCleared(quality::QualityCleared),
+    /// `server.registered`, see [`server_host::ServerRegistered`].
+    ServerRegistered(server_host::ServerRegistered),
+    /// `server.enrolled`, see [`server_host::ServerEnrolled`].
+    ServerEnrolled(server_host::ServerEnrolled),
+    /// `server.capabilities_reported`, see [`server_host::ServerCapabilitiesReported`].
+    ServerCapabilitiesReported(server_host::ServerCapabilitiesReported),
+    /// `server.state_changed`, see [`server_host::ServerStateChanged`].
+    ServerStateChanged(server_host::ServerStateChanged),
+    /// `server.removed`, see [`server_host::ServerRemoved`].
+    ServerRemoved(server_host::ServerRemoved),
+    /// `model.registered`, see [`catalogue::ModelRegistered`].
+    ModelRegistered(catalogue::ModelRegistered),
+    /// `framework.registered`, see [`catalogue::FrameworkRegistered`].
+    FrameworkRegistered(catalogue::FrameworkRegistered),
+    /// `config.registered`, see [`catalogue::ServerConfigRegistered`].
+    ServerConfigRegistered(catalogue::ServerConfigRegistered),
+    /// `tool.registered`, see [`catalogue::ToolRegistered`].
+    ToolRegistered(catalogue::ToolRegistered),
+    /// `org.created`, see [`access::OrgCreated`].
+    OrgCreated(access::OrgCreated),
+    /// `org.member_role_set`, see [`access::MemberRoleSet`].
+    MemberRoleSet(access::MemberRoleSet),
+    /// `user.created`, see [`access::UserCreated`].
+    UserCreated(access::UserCreated),
+    /// `access.signed_in`, see [`access::SignedIn`].
+    SignedIn(access::SignedIn),
+    /// `access.sign_in_refused`, see [`access::SignInRefused`].
+    SignInRefused(access::SignInRefused),
+    /// `access.token_created`, see [`access::TokenCreated`].
+    TokenCreated(access::TokenCreated),
+    /// `access.token_revoked`, see [`access::TokenRevoked`].
+    TokenRevoked(access::TokenRevoked),
+    /// `blob.stored`, see [`system::BlobStored`].
+    BlobStored(system::BlobStored),
+    /// `blob.erased`, see [`system::BlobErased`].
+    BlobErased(system::BlobErased),
+    /// `report.rejected`, see [`system::ReportRejected`].
+    ReportRejected(system::ReportRejected),
+    /// `control_plane.started`, see [`system::ControlPlaneStarted`].
+    ControlPlaneStarted(system::ControlPlaneStarted),
+}
+
+/// The type names of every event, in the order of the catalogue.
+pub const EVENT_TYPES: &[&str] = &[
+    "project.created",
+    "project.renamed",
+    "project.visibility_changed",
+    "project.archived",
+    "workload.created",
+    "scenario.defined",
+    "run.created",
+    "run.cancel_requested",
+    "run.finished",
+    "job.created",
+    "job.queued",
+    "job.claimed",
+    "job.serving",
+    "job.running",
+    "job.completed",
+    "job.failed",
+    "job.cancel_requested",
+    "job.cancelled",
+    "job.lost",
+    "tool_output.recorded",
+    "telemetry.sampled",
+    "progress.reported",
+    "log.lines",
+    "quality.flagged",
+    "quality.cleared",
+    "server.registered",
+    "server.enrolled",
+    "server.capabilities_reported",
+    "server.state_changed",
+    "server.removed",
+    "model.registered",
+    "framework.registered",
+    "config.registered",
+    "tool.registered",
+    "org.created",
+    "org.member_role_set",
+    "user.created",
+    "access.signed_in",
+    "access.sign_in_refused",
+    "access.token_created",
+    "access.token_revoked",
+    "blob.stored",
+    "blob.erased",
+    "report.rejected",
+    "control_plane.started",
+];
+
+impl Event {
+    /// The stable dotted name, independent of Rust paths.
+    pub fn event_type(&self) -> &'static str {
+        match self {
+            Self::ProjectCreated(_) => "project.created",
+            Self::ProjectRenamed(_) => "project.renamed",
+            Self::ProjectVisibilityChanged(_) => "project.visibility_changed",
+            Self::ProjectArchived(_) => "project.archived",
+            Self::WorkloadCreated(_) => "workload.created",
+            Self::ScenarioDefined(_) => "scenario.defined",
+            Self::RunCreated(_) => "run.created",
+            Self::RunCancelRequested(_) => "run.cancel_requested",
+            Self::RunFinished(_) => "run.finished",
+            Self::JobCreated(_) => "job.created",
+            Self::JobQueued(_) => "job.queued",
+            Self::JobClaimed(_) => "job.claimed",
+            Self::JobServing(_) => "job.serving",
+            Self::JobRunning(_) => "job.running",
+            Self::JobCompleted(_) => "job.completed",
+            Self::JobFailed(_) => "job.failed",
+            Self::JobCancelRequested(_) => "job.cancel_requested",
+            Self::JobCancelled(_) => "job.cancelled",
+            Self::JobLost(_) => "job.lost",
+            Self::ToolOutputRecorded(_) => "tool_output.recorded",
+            Self::TelemetrySampled(_) => "telemetry.sampled",
+            Self::ProgressReported(_) => "progress.reported",
+            Self::LogLines(_) => "log.lines",
+            Self::QualityFlagged(_) => "quality.flagged",
+            Self::QualityCleared(_) => "quality.cleared",
+            Self::ServerRegistered(_) => "server.registered",
+            Self::ServerEnrolled(_) => "server.enrolled",
+            Self::ServerCapabilitiesReported(_) => "server.capabilities_reported",
+            Self::ServerStateChanged(_) => "server.state_changed",
+            Self::ServerRemoved(_) => "server.removed",
+            Self::ModelRegistered(_) => "model.registered",
+            Self::FrameworkRegistered(_) => "framework.registered",
+            Self::ServerConfigRegistered(_) => "config.registered",
+            Self::ToolRegistered(_) => "tool.registered",
+            Self::OrgCreated(_) => "org.created",
+            Self::MemberRoleSet(_) => "org.member_role_set",
+            Self::UserCreated(_) => "user.created",
+            Self::SignedIn(_) => "access.signed_in",
+            Self::SignInRefused(_) => "access.sign_in_refused",
+            Self::TokenCreated(_) => "access.token_created",
+            Self::TokenRevoked(_) => "access.token_revoked",
+            Self::BlobStored(_) => "blob.stored",
+            Self::BlobErased(_) => "blob.erased",
+            Self::ReportRejected(_) => "report.rejected",
+            Self::ControlPlaneStarted(_) => "control_plane.started",
+        }
+    }
+
+    /// The version its payload is written in today.
+    pub fn schema_version(&self) -> u16 {
+        current_schema_version(self.event_type())
+    }
+
+    /// The payload as a JSON value.
+    ///
+    /// # Errors
+    /// When the payload holds something JSON cannot say.
+    pub fn payload(&self) -> Result<serde_json::Value, serde_json::Error> {
+        fn json<T: Serialize>(payload: &T) -> Result<serde_json::Value, serde_json::Error> {
+            serde_json::to_value(payload)
+        }
+        match self {
+            Self::ProjectCreated(payload) => json(payload),
+            Self::ProjectRenamed(payload) => json(payload),
+            Self::ProjectVisibilityChanged(payload) => json(payload),
+            Self::ProjectArchived(payload) => json(payload),
+            Self::WorkloadCreated(payload) => json(payload),
+            Self::ScenarioDefined(payload) => json(payload),
+            Self::RunCreated(payload) => json(payload),
+            Self::RunCancelRequested(payload) => json(payload),
+            Self::RunFinished(payload) => json(payload),
+            Self::JobCreated(payload) => json(payload),
+            Self::JobQueued(payload) => json(payload),
+            Self::JobClaimed(payload) => json(payload),
+            Self::JobServing(payload) => json(payload),
+            Self::JobRunning(payload) => json(payload),
+            Self::JobCompleted(payload) => json(payload),
+            Self::JobFailed(payload) => json(payload),
+            Self::JobCancelRequested(payload) => json(payload),
+            Self::JobCancelled(payload) => json(payload),
+            Self::JobLost(payload) => json(payload),
+            Self::ToolOutputRecorded(payload) => json(payload),
+            Self::TelemetrySampled(payload) => json(payload),
+            Self::ProgressReported(payload) => json(payload),
+            Self::LogLines(payload) => json(payload),
+            Self::QualityFlagged(payload) => json(payload),
+            Self::QualityCleared(payload) => json(payload),
+            Self::ServerRegistered(payload) => json(payload),
+            Self::ServerEnrolled(payload) => json(payload),
+            Self::ServerCapabilitiesReported(payload) => json(payload),
+            Self::ServerStateChanged(payload) => json(payload),
+            Self::ServerRemoved(payload) => json(payload),
+            Self::ModelRegistered(payload) => json(payload),
+            Self::FrameworkRegistered(payload) => json(payload),
+            Self::ServerConfigRegistered(payload) => json(payload),
+            Self::ToolRegistered(payload) => json(payload),
+            Self::OrgCreated(payload) => json(payload),
+            Self::MemberRoleSet(payload) => json(payload),
+            Self::UserCreated(payload) => json(payload),
+            Self::SignedIn(payload) => json(payload),
+            Self::SignInRefused(payload) => json(payload),
+            Self::TokenCreated(payload) => json(payload),
+            Self::TokenRevoked(payload) => json(payload),
+            Self::BlobStored(payload) => json(payload),
+            Self::BlobErased(payload) => json(payload),
+            Self::ReportRejected(payload) => json(payload),
+            Self::ControlPlaneStarted(payload) => json(payload),
+        }
+    }
+
+    /// Reads an event of any version ever shipped.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: unknown type, unknown version, or a payload that does not fit.
+    pub fn decode(event_type: &str, schema_version: u16, payload: &str) -> Result<Self, DecodeError> {
+        let known = current_schema_version(event_type);
+        if schema_version > known && EVENT_TYPES.contains(&event_type) {
+            return Err(DecodeError::UnknownVersion {
+                event_type: event_type.to_owned(),
+                found: schema_version,
+                known,
+            });
+        }
+        let old = schema_version < known;
+        let read = Reader { event_type, schema_version, payload, old };
+        Ok(match event_type {
+            "project.created" => Self::ProjectCreated(read.payload()?),
+            "project.renamed" => Self::ProjectRenamed(read.payload()?),
+            "project.visibility_changed" => Self::ProjectVisibilityChanged(read.payload()?),
+            "project.archived" => Self::ProjectArchived(read.payload()?),
+            "workload.created" => Self::WorkloadCreated(read.payload()?),
+            "scenario.defined" => Self::ScenarioDefined(read.payload()?),
+            "run.created" => Self::RunCreated(read.payload()?),
+            "run.cancel_requested" => Self::RunCancelRequested(read.payload()?),
+            "run.finished" => Self::RunFinished(read.payload()?),
+            "job.created" => Self::JobCreated(read.payload()?),
+            "job.queued" => Self::JobQueued(read.payload()?),
+            "job.claimed" => Self::JobClaimed(read.payload()?),
+            "job.serving" => Self::JobServing(read.payload()?),
+            "job.running" => Self::JobRunning(read.payload()?),
+            "job.completed" => Self::JobCompleted(read.payload()?),
+            "job.failed" => Self::JobFailed(read.payload()?),
+            "job.cancel_requested" => Self::JobCancelRequested(read.payload()?),
+            "job.cancelled" => Self::JobCancelled(read.payload()?),
+            "job.lost" => Self::JobLost(read.payload()?),
+            "tool_output.recorded" => Self::ToolOutputRecorded(read.payload()?),
+            "telemetry.sampled" => Self::TelemetrySampled(read.payload()?),
+            "progress.reported" => Self::ProgressReported(read.payload()?),
+            "log.lines" => Self::LogLines(read.payload()?),
+            "quality.flagged" => Self::QualityFlagged(read.payload()?),
+            "quality.cleared" => Self::QualityCleared(read.payload()?),
+            "server.registered" => Self::ServerRegistered(read.payload()?),
+            "server.enrolled" => Self::ServerEnrolled(read.payload()?),
+            "server.capabilities_reported" => Self::ServerCapabilitiesReported(read.payload()?),
+            "server.state_changed" => Self::ServerStateChanged(read.payload()?),
+            "server.removed" => Self::ServerRemoved(read.payload()?),
+            "model.registered" => Self::ModelRegistered(read.payload()?),
+            "framework.registered" => Self::FrameworkRegistered(read.payload()?),
+            "config.registered" => Self::ServerConfigRegistered(read.payload()?),
+            "tool.registered" => Self::ToolRegistered(read.payload()?),
+            "org.created" => Self::OrgCreated(read.payload()?),
+            "org.member_role_set" => Self::MemberRoleSet(read.payload()?),
+            "user.created" => Self::UserCreated(read.payload()?),
+            "access.signed_in" => Self::SignedIn(read.payload()?),
+            "access.sign_in_refused" => Self::SignInRefused(read.payload()?),
+            "access.token_created" => Self::TokenCreated(read.payload()?),
+            "access.token_revoked" => Self::TokenRevoked(read.payload()?),
+            "blob.stored" => Self::BlobStored(read.payload()?),
+            "blob.erased" => Self::BlobErased(read.payload()?),
+            "report.rejected" => Self::ReportRejected(read.payload()?),
+            "control_plane.started" => Self::ControlPlaneStarted(read.payload()?),
+            _ => return Err(DecodeError::UnknownType { event_type: event_type.to_owned() }),
+        })
+    }
+}
+
+struct Reader<'a> {
+    event_type: &'a str,
+    schema_version: u16,
+    payload: &'a str,
+    old: bool,
+}
+
+impl Reader<'_> {
+    fn payload<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
+        let error = |source| DecodeError::Payload { event_type: self.event_type.to_owned(), source };
+        if !self.old {
+            return serde_json::from_str(self.payload).map_err(error);
+        }
+        let value = serde_json::from_str(self.payload).map_err(error)?;
+        serde_json::from_value(upcast(self.event_type, self.schema_version, value)).map_err(error)
+    }
+}
+
+/// The version payloads of this type are written in today.
+pub fn current_schema_version(event_type: &str) -> u16 {
+    match event_type {
+        // Types whose payload changed shape in a way that an additive optional field could not say.
+        _ => 1,
+    }
+}
+
+/// The kind of stream events of this type live in, see [`crate::keys::KINDS`].
+pub fn stream_kind(event_type: &str) -> Option<&'static str> {
+    Some(match event_type.split('.').next()? {
+        "project" => "project",
+        "workload" => "workload",
+        "scenario" => "scenario",
+        "run" => "run",
+        "job" => "job",
+        "tool_output" => "job",
+        "telemetry" => "telemetry",
+        "progress" => "progress",
+        "log" => "logs",
+        "quality" => "job",
+        "server" => "server",
+        "model" => "model",
+        "framework" => "framework",
+        "config" => "config",
+        "tool" => "tool",
+        "org" => "org",
+        "user" => "user",
+        "access" => "access",
+        "blob" => "blob",
+        "report" => "server",
+        "control_plane" => "system",
+        _ => return None,
+    })
+}

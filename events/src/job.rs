@@ -1,0 +1,202 @@
+//! Jobs: one scenario executing inside a run.
+//!
+//! pending → queued → claimed → serving → running → completed | failed | cancelled | lost.
+//! `phase` is the finer word, `status` the seeds' one.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::keys::ServerKey;
+use crate::workload::{ScenarioSpec, WorkloadSpec};
+
+/// Where a job stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobPhase {
+    /// Waits for the jobs before it in the run.
+    Pending,
+    /// Ready to be claimed by the server's agent.
+    Queued,
+    /// An agent holds the lease of an attempt.
+    Claimed,
+    /// The agent starts the model server and waits until it is ready.
+    Serving,
+    /// The load generator runs.
+    Running,
+    /// The result is in.
+    Completed,
+    /// The attempt ended without a usable result.
+    Failed,
+    /// A person stopped it.
+    Cancelled,
+    /// The agent was silent past its lease, and no attempt is left.
+    Lost,
+}
+
+impl JobPhase {
+    /// The finer word, used in the column `phase`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Queued => "queued",
+            Self::Claimed => "claimed",
+            Self::Serving => "serving",
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// The seeds' word, used in the column `status`: pending, queued, running, completed, failed, cancelled.
+    pub fn status(self) -> &'static str {
+        match self {
+            Self::Claimed | Self::Serving | Self::Running => "running",
+            Self::Lost => "failed",
+            other => other.as_str(),
+        }
+    }
+
+    /// Whether nothing more is expected of the job.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled | Self::Lost)
+    }
+}
+
+/// The commands of a job as the control plane resolved them: argv vectors, never shell strings.
+/// Only the closed list of `{agent.*}` placeholders is still open, for the agent to fill inside its own element.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResolvedCommands {
+    /// How the model server is started; empty for framework `openai`.
+    pub serve_argv: Vec<String>,
+    /// How the benchmark tool is started.
+    pub tool_argv: Vec<String>,
+    /// Names and values of environment variables for the model server. No secrets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub serve_env: BTreeMap<String, String>,
+    /// The path that answers 200 once the model server is ready, for example `/health`.
+    pub readiness_path: String,
+    /// Seconds the model server may take to become ready.
+    pub readiness_timeout_s: u32,
+    /// Hard wall-clock limit of the whole job, seconds.
+    pub job_timeout_s: u32,
+    /// The endpoint, for framework `openai`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint_url: Option<String>,
+    /// The templates used, for example `llama-cpp/b6000/serve`.
+    pub templates: Vec<String>,
+    /// Flags among the arguments that load code or read paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dangerous_flags: Vec<String>,
+}
+
+/// A run was created with this job in it. Stream: the job's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobCreated {
+    /// The server the job runs on.
+    pub server: ServerKey,
+    /// The job's place in its run, from 0.
+    pub ordinal: u32,
+    /// The workload as it stood when the run was created.
+    pub workload: WorkloadSpec,
+    /// The scenario as it stood when the run was created.
+    pub scenario: ScenarioSpec,
+    /// The commands as resolved for it.
+    pub commands: ResolvedCommands,
+}
+
+/// It is this job's turn. Appended by the control plane.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobQueued {
+    /// True when a lost attempt put the job back.
+    #[serde(default)]
+    pub requeued: bool,
+}
+
+/// An agent took the job. The lease's time lives in the presence table; the attempt's number is a fact.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobClaimed {
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The agent's name, see [`ServerKey::agent`].
+    pub agent: String,
+    /// Seconds of silence after which the attempt is lost.
+    pub lease_s: u32,
+}
+
+/// The agent started the model server with this final argv.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobServing {
+    /// The attempt this belongs to.
+    pub attempt: u32,
+    /// The final command line; empty for framework `openai`.
+    pub serve_argv: Vec<String>,
+    /// The endpoints the load will be sent to.
+    pub endpoint_urls: Vec<String>,
+}
+
+/// The model server is ready and the load generator was started with this final argv.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobRunning {
+    /// The attempt this belongs to.
+    pub attempt: u32,
+    /// The final command line of the tool, secrets redacted.
+    pub tool_argv: Vec<String>,
+    /// What the tool prints for `--version`.
+    pub tool_version: String,
+    /// Seconds the model server took to become ready.
+    pub ready_after_s: f64,
+    /// The model ids the endpoint listed, as evidence of what was served.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub served_models: Vec<String>,
+}
+
+/// The attempt ended with a result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobCompleted {
+    /// The attempt this belongs to.
+    pub attempt: u32,
+    /// Telemetry samples the agent took in this attempt: what must be in the log.
+    pub telemetry_samples: u64,
+    /// Log lines the agent read in this attempt: what must be in the log or its blobs.
+    pub log_lines: u64,
+}
+
+/// The attempt ended without a usable result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobFailed {
+    /// The attempt this belongs to; 0 when no agent ever claimed it.
+    pub attempt: u32,
+    /// A short stable word: `server_not_ready`, `server_exited`, `tool_failed`, `no_summary`, `refused`, `timeout`, `agent_error`, `spawn_failed`.
+    pub code: String,
+    /// What happened, why, and what to do.
+    pub message: String,
+    /// Telemetry samples the agent took in this attempt.
+    #[serde(default)]
+    pub telemetry_samples: u64,
+    /// Log lines the agent read in this attempt.
+    #[serde(default)]
+    pub log_lines: u64,
+}
+
+/// A person asked to stop the job. A claimed job ends when its agent says so.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobCancelRequested {}
+
+/// The job ended by a person's wish.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobCancelled {
+    /// The attempt that was stopped; 0 when none had begun.
+    pub attempt: u32,
+}
+
+/// The agent was silent past its lease. Appended by the control plane.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobLost {
+    /// The attempt that was lost.
+    pub attempt: u32,
+    /// Whether the job goes back to the queue (once).
+    pub requeue: bool,
+}
