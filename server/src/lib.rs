@@ -2,5 +2,8 @@
 
 pub mod blobs;
 pub mod clock;
+pub mod live;
 pub mod log;
 pub mod plant;
+pub mod projections;
+pub mod relay;
