@@ -2,8 +2,10 @@
 
 pub mod blobs;
 pub mod clock;
+pub mod domain;
 pub mod live;
 pub mod log;
 pub mod plant;
 pub mod projections;
+pub mod quality;
 pub mod relay;

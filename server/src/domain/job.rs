@@ -1,0 +1,286 @@
+//! Jobs: the one state machine of a benchmark.
+//!
+//! ```text
+//! pending → queued → claimed → serving → running → completed | failed | cancelled | lost
+//! ```
+//!
+//! A claim is a lease with an attempt number. An agent silent past its lease loses the attempt: the job goes back to
+//! the queue once, and is `lost` for good the second time. Reports of a superseded attempt are kept in the log but
+//! change neither state nor result; with no newer attempt, a late completion turns `lost` into `completed`.
+
+mod decide;
+
+use std::collections::BTreeMap;
+
+use events::Event;
+use events::envelope::Recorded;
+use events::job::{JobCreated, JobPhase, ResolvedCommands};
+use events::keys::ServerKey;
+use events::timestamp::Timestamp;
+use events::workload::{ScenarioSpec, WorkloadSpec};
+
+use super::{LoadError, decode, wrong_beginning};
+
+pub use decide::JobReport;
+
+/// How many attempts a job has in all: the first, and one more when the first is lost.
+pub const MAX_ATTEMPTS: u32 = 2;
+
+/// How far outside its attempt's window a report's time may lie, in microseconds: 5 seconds.
+///
+/// The window begins when the control plane accepted the claim, by its clock; the report carries the agent's clock,
+/// which the agent corrects by the offset it estimates from heartbeats. What is left is the estimate's error and the
+/// one second that the load generators' own clock check allows.
+pub const CLOCK_TOLERANCE_MICROS: i64 = 5_000_000;
+
+/// How an attempt ended, if it did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptEnd {
+    /// Its agent said so: completed, failed or cancelled.
+    Reported,
+    /// Its lease ran out. Its agent may still report.
+    Lost,
+}
+
+/// One claim of a job and what came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempt {
+    /// Its number, from 1.
+    pub number: u32,
+    /// The agent that claimed it.
+    pub agent: String,
+    /// When the claim was accepted: the start of its window.
+    pub claimed_at: Timestamp,
+    /// Seconds of silence after which it is lost.
+    pub lease_s: u32,
+    /// How it ended.
+    pub end: Option<AttemptEnd>,
+    /// When its agent says it ended: the end of its window.
+    pub ended_at: Option<Timestamp>,
+    /// Whether the tool's summary is in the log.
+    pub has_output: bool,
+    /// Telemetry samples its agent says it took; known once it ended.
+    pub telemetry_samples: Option<u64>,
+}
+
+/// A doubt about a job's result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flag {
+    /// The attempt whose result is doubted.
+    pub attempt: u32,
+    /// What is odd.
+    pub message: String,
+    /// Whether a person looked at it and cleared it.
+    pub cleared: bool,
+}
+
+/// A job as its stream's events made it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// The server it runs on.
+    pub server: ServerKey,
+    /// Its place in its run, from 0.
+    pub ordinal: u32,
+    /// The workload as it stood when the run was created.
+    pub workload: WorkloadSpec,
+    /// The scenario as it stood when the run was created.
+    pub scenario: ScenarioSpec,
+    /// The commands as resolved for it.
+    pub commands: ResolvedCommands,
+    /// Where it stands.
+    pub phase: JobPhase,
+    /// The attempts so far, oldest first.
+    pub attempts: Vec<Attempt>,
+    /// Whether a person asked to stop it.
+    pub cancel_requested: bool,
+    /// The attempt whose result counts.
+    pub result_attempt: Option<u32>,
+    /// Doubts about its result, by rule.
+    pub flags: BTreeMap<String, Flag>,
+    /// The version of its stream: what a decision about it expects.
+    pub version: i64,
+}
+
+impl Job {
+    /// The job as its creation made it.
+    pub fn created(event: &JobCreated) -> Self {
+        Self {
+            server: event.server.clone(),
+            ordinal: event.ordinal,
+            workload: event.workload.clone(),
+            scenario: event.scenario.clone(),
+            commands: event.commands.clone(),
+            phase: JobPhase::Pending,
+            attempts: Vec::new(),
+            cancel_requested: false,
+            result_attempt: None,
+            flags: BTreeMap::new(),
+            version: 1,
+        }
+    }
+
+    /// The job its stream's events make; nothing for an empty stream.
+    ///
+    /// # Errors
+    /// An event cannot be read, or the stream does not begin with `job.created`.
+    pub fn load(events: &[Recorded]) -> Result<Option<Self>, LoadError> {
+        let Some((first, rest)) = events.split_first() else { return Ok(None) };
+        let Event::JobCreated(created) = decode(first)? else {
+            return Err(wrong_beginning(first, "job", "job.created"));
+        };
+        let mut job = Self::created(&created);
+        for recorded in rest {
+            job.evolve(&decode(recorded)?, recorded.occurred_at);
+        }
+        Ok(Some(job))
+    }
+
+    /// What an event makes of the job. `at` is when it occurred, as its sender says.
+    pub fn evolve(&mut self, event: &Event, at: Timestamp) {
+        self.version += 1;
+        match event {
+            Event::JobQueued(_) => self.phase = JobPhase::Queued,
+            Event::JobClaimed(claimed) => {
+                self.attempts.push(Attempt {
+                    number: claimed.attempt,
+                    agent: claimed.agent.clone(),
+                    claimed_at: at,
+                    lease_s: claimed.lease_s,
+                    end: None,
+                    ended_at: None,
+                    has_output: false,
+                    telemetry_samples: None,
+                });
+                self.phase = JobPhase::Claimed;
+            }
+            Event::JobServing(serving) => self.advance_to(JobPhase::Serving, serving.attempt),
+            Event::JobRunning(running) => self.advance_to(JobPhase::Running, running.attempt),
+            Event::ToolOutputRecorded(output) => {
+                if let Some(attempt) = self.attempt_mut(output.attempt) {
+                    attempt.has_output = true;
+                }
+            }
+            Event::JobCompleted(completed) => {
+                let counts = self.attempt() == completed.attempt && self.awaits_result();
+                self.end_attempt(completed.attempt, at, completed.telemetry_samples);
+                if counts {
+                    self.phase = JobPhase::Completed;
+                    self.result_attempt = Some(completed.attempt);
+                }
+            }
+            Event::JobFailed(failed) => {
+                let open = self.is_held() || (failed.attempt == 0 && !self.phase.is_terminal());
+                let counts = self.attempt() == failed.attempt && open;
+                self.end_attempt(failed.attempt, at, failed.telemetry_samples);
+                if counts {
+                    self.phase = JobPhase::Failed;
+                }
+            }
+            Event::JobCancelRequested(_) => self.cancel_requested = true,
+            Event::JobCancelled(cancelled) => {
+                let counts = self.attempt() == cancelled.attempt && !self.phase.is_terminal();
+                // Cancelled while it waits for another attempt: the lost one's agent may still have things to report.
+                let waits = matches!(self.phase, JobPhase::Pending | JobPhase::Queued);
+                if !waits
+                    && let Some(attempt) = self.attempt_mut(cancelled.attempt)
+                    && attempt.ended_at.is_none()
+                {
+                    attempt.end = Some(AttemptEnd::Reported);
+                    attempt.ended_at = Some(at);
+                }
+                if counts {
+                    self.phase = JobPhase::Cancelled;
+                }
+            }
+            Event::JobLost(lost) => {
+                if let Some(attempt) = self.attempt_mut(lost.attempt) {
+                    attempt.end.get_or_insert(AttemptEnd::Lost);
+                }
+                if self.attempt() == lost.attempt && self.is_held() {
+                    self.phase = JobPhase::Lost;
+                }
+            }
+            Event::QualityFlagged(flagged) => {
+                self.flags.insert(
+                    flagged.rule.clone(),
+                    Flag { attempt: flagged.attempt, message: flagged.message.clone(), cleared: false },
+                );
+            }
+            Event::QualityCleared(cleared) => {
+                if let Some(flag) = self.flags.get_mut(&cleared.rule) {
+                    flag.cleared = true;
+                }
+            }
+            // Creation is `created`; everything else lives in other streams.
+            _ => {}
+        }
+    }
+
+    /// The number of the newest attempt; 0 when none has begun.
+    pub fn attempt(&self) -> u32 {
+        self.attempts.last().map_or(0, |attempt| attempt.number)
+    }
+
+    /// An attempt by its number.
+    pub fn attempt_numbered(&self, number: u32) -> Option<&Attempt> {
+        self.attempts.iter().find(|attempt| attempt.number == number)
+    }
+
+    /// Whether an agent holds the lease of the newest attempt.
+    pub fn is_held(&self) -> bool {
+        matches!(self.phase, JobPhase::Claimed | JobPhase::Serving | JobPhase::Running)
+    }
+
+    /// When an attempt's reports may have happened: from its claim until its agent's own end, or until the next
+    /// attempt's claim where its agent never said that it ended. Nothing for an attempt that was never claimed.
+    pub fn window(&self, attempt: u32) -> Option<(Timestamp, Option<Timestamp>)> {
+        let index = self.attempts.iter().position(|a| a.number == attempt)?;
+        let claimed = &self.attempts[index];
+        let next_claim = self.attempts.get(index + 1).map(|next| next.claimed_at);
+        let end = match (claimed.ended_at, next_claim) {
+            (Some(ended), Some(next)) => Some(ended.min(next)),
+            (ended, next) => ended.or(next),
+        };
+        Some((claimed.claimed_at, end))
+    }
+
+    /// Whether an agent that works on this attempt must stop: the job ended otherwise, a newer attempt began, or a
+    /// person asked for it. A lost attempt without a newer one may go on: its completion still counts.
+    pub fn must_stop(&self, attempt: u32) -> bool {
+        let ended = matches!(self.phase, JobPhase::Completed | JobPhase::Failed | JobPhase::Cancelled);
+        self.attempt() != attempt || self.cancel_requested || ended
+    }
+
+    /// Whether a completion of the newest attempt would still count.
+    fn awaits_result(&self) -> bool {
+        let requeued = self.phase == JobPhase::Queued && self.attempt() > 0;
+        self.is_held() || self.phase == JobPhase::Lost || requeued
+    }
+
+    fn advance_to(&mut self, phase: JobPhase, attempt: u32) {
+        let earlier = match phase {
+            JobPhase::Serving => self.phase == JobPhase::Claimed,
+            _ => matches!(self.phase, JobPhase::Claimed | JobPhase::Serving),
+        };
+        if self.attempt() == attempt && earlier {
+            self.phase = phase;
+        }
+    }
+
+    fn attempt_mut(&mut self, number: u32) -> Option<&mut Attempt> {
+        self.attempts.iter_mut().find(|attempt| attempt.number == number)
+    }
+
+    fn end_attempt(&mut self, number: u32, at: Timestamp, telemetry_samples: u64) {
+        if let Some(attempt) = self.attempt_mut(number)
+            && attempt.ended_at.is_none()
+        {
+            attempt.end = Some(AttemptEnd::Reported);
+            attempt.ended_at = Some(at);
+            attempt.telemetry_samples = Some(telemetry_samples);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

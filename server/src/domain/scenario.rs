@@ -1,0 +1,81 @@
+//! Scenarios: one traffic shape applied to a workload.
+
+use events::Event;
+use events::envelope::Recorded;
+use events::workload::{ScenarioDefined, ScenarioSpec};
+
+use super::{LoadError, Refusal, decode, wrong_beginning};
+
+/// The most requests in flight a scenario may ask for.
+pub const MAX_CONCURRENCY: u32 = 65_536;
+/// The longest sequence a scenario may ask for, tokens.
+pub const MAX_SEQUENCE: u32 = 10_000_000;
+/// The most requests a scenario may send.
+pub const MAX_REQUESTS: u32 = 10_000_000;
+
+/// A scenario as its stream's events made it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// The traffic shape.
+    pub spec: ScenarioSpec,
+    /// The version of its stream.
+    pub version: i64,
+}
+
+impl Scenario {
+    /// The scenario its stream's events make; nothing for an empty stream.
+    ///
+    /// # Errors
+    /// An event cannot be read, or the stream does not begin with `scenario.defined`.
+    pub fn load(events: &[Recorded]) -> Result<Option<Self>, LoadError> {
+        let Some(first) = events.first() else { return Ok(None) };
+        let Event::ScenarioDefined(defined) = decode(first)? else {
+            return Err(wrong_beginning(first, "scenario", "scenario.defined"));
+        };
+        let version = i64::try_from(events.len()).unwrap_or(i64::MAX);
+        Ok(Some(Self { spec: defined.spec, version }))
+    }
+
+    /// A person defines a scenario.
+    ///
+    /// # Errors
+    /// `bad_scenario` names the value that is out of range.
+    pub fn define(spec: &ScenarioSpec) -> Result<Vec<Event>, Refusal> {
+        check("concurrency", spec.concurrency, MAX_CONCURRENCY)?;
+        check("num_requests", spec.num_requests, MAX_REQUESTS)?;
+        for (axis, value) in [
+            ("input_sequence_length", spec.input_sequence_length),
+            ("output_sequence_length", spec.output_sequence_length),
+            ("max_tokens", spec.max_tokens),
+        ] {
+            if let Some(value) = value {
+                check(axis, value, MAX_SEQUENCE)?;
+            }
+        }
+        Ok(vec![Event::ScenarioDefined(ScenarioDefined { spec: spec.clone() })])
+    }
+}
+
+fn check(axis: &str, value: u32, max: u32) -> Result<(), Refusal> {
+    if (1..=max).contains(&value) {
+        return Ok(());
+    }
+    Err(Refusal::invalid("bad_scenario", format!("{axis} is {value}; it must be between 1 and {max}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::testing;
+
+    #[test]
+    fn zero_requests_are_refused_by_name() {
+        let spec = ScenarioSpec { num_requests: 0, ..testing::scenario() };
+        assert!(Scenario::define(&spec).unwrap_err().message.contains("num_requests"));
+    }
+
+    #[test]
+    fn an_ordinary_scenario_is_defined() {
+        assert_eq!(Scenario::define(&testing::scenario()).unwrap().len(), 1);
+    }
+}

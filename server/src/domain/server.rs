@@ -1,0 +1,243 @@
+//! Servers: the hosts that serve models and generate load, and whether they can take work.
+
+use events::Event;
+use events::envelope::Recorded;
+use events::keys::{ServerKey, check_code};
+use events::server_host::{
+    HostCapabilities, ServerCapabilitiesReported, ServerEnrolled, ServerRegistered, ServerState,
+    ServerStateChanged,
+};
+use events::timestamp::Timestamp;
+
+use super::{LoadError, Refusal, decode, wrong_beginning};
+
+/// After how much silence a server counts as stale and as offline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Silence {
+    /// Seconds until stale; the user guide says 2 minutes.
+    pub stale_after_s: u32,
+    /// Seconds until offline; the user guide says 10 minutes.
+    pub offline_after_s: u32,
+}
+
+impl Default for Silence {
+    fn default() -> Self {
+        Self { stale_after_s: 120, offline_after_s: 600 }
+    }
+}
+
+/// A server as its stream's events made it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Server {
+    /// A free comment.
+    pub comment: Option<String>,
+    /// What an hour costs, US dollars.
+    pub cost_per_hour_usd: Option<f64>,
+    /// Whether it can take work.
+    pub state: ServerState,
+    /// Its agent's name, once enrolled.
+    pub agent: Option<String>,
+    /// Its agent's public NATS key, once enrolled.
+    pub nats_public_key: Option<String>,
+    /// What it is and has, once reported.
+    pub capabilities: Option<HostCapabilities>,
+    /// Whether a person removed it.
+    pub removed: bool,
+    /// The version of its stream.
+    pub version: i64,
+}
+
+impl Server {
+    /// The server its stream's events make; nothing for an empty stream.
+    ///
+    /// # Errors
+    /// An event cannot be read, or the stream does not begin with `server.registered`.
+    pub fn load(events: &[Recorded]) -> Result<Option<Self>, LoadError> {
+        let Some((first, rest)) = events.split_first() else { return Ok(None) };
+        let Event::ServerRegistered(registered) = decode(first)? else {
+            return Err(wrong_beginning(first, "server", "server.registered"));
+        };
+        let mut server = Self::registered(&registered);
+        for recorded in rest {
+            server.evolve(&decode(recorded)?);
+        }
+        Ok(Some(server))
+    }
+
+    /// The server as its registration made it.
+    pub fn registered(event: &ServerRegistered) -> Self {
+        Self {
+            comment: event.comment.clone(),
+            cost_per_hour_usd: event.cost_per_hour_usd,
+            state: ServerState::Registered,
+            agent: None,
+            nats_public_key: None,
+            capabilities: None,
+            removed: false,
+            version: 1,
+        }
+    }
+
+    /// What an event makes of the server.
+    pub fn evolve(&mut self, event: &Event) {
+        self.version += 1;
+        match event {
+            Event::ServerRegistered(registered) => {
+                self.comment.clone_from(&registered.comment);
+                self.cost_per_hour_usd = registered.cost_per_hour_usd;
+                self.removed = false;
+            }
+            Event::ServerEnrolled(enrolled) => {
+                self.agent = Some(enrolled.agent.clone());
+                self.nats_public_key = Some(enrolled.nats_public_key.clone());
+            }
+            Event::ServerCapabilitiesReported(reported) => {
+                self.capabilities = Some(reported.capabilities.clone())
+            }
+            Event::ServerStateChanged(changed) => self.state = changed.state,
+            Event::ServerRemoved(_) => self.removed = true,
+            _ => {}
+        }
+    }
+
+    /// A person registers a server, again where it was removed, or anew for another one-time token.
+    /// Nothing to append when it is registered with the same facts.
+    ///
+    /// # Errors
+    /// `bad_code`, `bad_cost`.
+    pub fn register(
+        current: Option<&Self>,
+        key: &ServerKey,
+        comment: Option<&str>,
+        cost_per_hour_usd: Option<f64>,
+    ) -> Result<Vec<Event>, Refusal> {
+        check_code("server configuration code", &key.config)?;
+        check_code("hostname", &key.hostname)?;
+        if cost_per_hour_usd.is_some_and(|cost| !cost.is_finite() || !(0.0..=1_000_000.0).contains(&cost)) {
+            return Err(Refusal::invalid("bad_cost", "cost_per_hour_usd must be between 0 and 1,000,000"));
+        }
+        let comment = comment.map(str::trim).filter(|comment| !comment.is_empty()).map(str::to_owned);
+        if let Some(server) = current
+            && !server.removed
+            && comment.as_ref().is_none_or(|comment| server.comment.as_ref() == Some(comment))
+            && cost_per_hour_usd.is_none_or(|cost| server.cost_per_hour_usd == Some(cost))
+        {
+            return Ok(vec![]);
+        }
+        let comment = comment.or_else(|| current.and_then(|server| server.comment.clone()));
+        let cost_per_hour_usd =
+            cost_per_hour_usd.or_else(|| current.and_then(|server| server.cost_per_hour_usd));
+        Ok(vec![Event::ServerRegistered(ServerRegistered { comment, cost_per_hour_usd })])
+    }
+
+    /// The server's agent enrols with its one-time token, or enrols again.
+    ///
+    /// # Errors
+    /// `server_removed`.
+    pub fn enrol(
+        &self,
+        key: &ServerKey,
+        agent_version: &str,
+        nats_public_key: &str,
+    ) -> Result<Vec<Event>, Refusal> {
+        if self.removed {
+            return Err(Refusal::conflict("server_removed", "the server was removed")
+                .hint("register it again, then enrol with the new token"));
+        }
+        Ok(vec![Event::ServerEnrolled(ServerEnrolled {
+            agent: key.agent(),
+            agent_version: agent_version.to_owned(),
+            nats_public_key: nats_public_key.to_owned(),
+        })])
+    }
+
+    /// The agent reports what its host is and has. Nothing to append when nothing changed.
+    pub fn report_capabilities(&self, capabilities: &HostCapabilities) -> Vec<Event> {
+        if self.capabilities.as_ref() == Some(capabilities) {
+            return vec![];
+        }
+        vec![Event::ServerCapabilitiesReported(ServerCapabilitiesReported {
+            capabilities: capabilities.clone(),
+        })]
+    }
+
+    /// The state that a last heartbeat stands for, as an event where it differs. A server without a heartbeat stays
+    /// registered; one that must be bootstrapped again stays so until it enrols and is heard.
+    pub fn observe(&self, last_seen: Option<Timestamp>, now: Timestamp, silence: Silence) -> Vec<Event> {
+        let Some(last_seen) = last_seen else { return vec![] };
+        if self.removed || self.agent.is_none() {
+            return vec![];
+        }
+        let state = state_by_silence(last_seen, now, silence);
+        if state == self.state
+            || (self.state == ServerState::RequiresReonboarding && state != ServerState::Online)
+        {
+            return vec![];
+        }
+        vec![Event::ServerStateChanged(ServerStateChanged { state })]
+    }
+}
+
+/// Online, stale or offline: by how long ago the last heartbeat was.
+pub fn state_by_silence(last_seen: Timestamp, now: Timestamp, silence: Silence) -> ServerState {
+    let silent_s = now.micros_since(last_seen) / 1_000_000;
+    if silent_s >= i64::from(silence.offline_after_s) {
+        ServerState::Offline
+    } else if silent_s >= i64::from(silence.stale_after_s) {
+        ServerState::Stale
+    } else {
+        ServerState::Online
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::testing::{at, server_key};
+
+    fn enrolled() -> Server {
+        let mut server = Server::registered(&ServerRegistered { comment: None, cost_per_hour_usd: None });
+        for event in server.clone().enrol(&server_key(), "0.1.0", "UKEY").unwrap() {
+            server.evolve(&event);
+        }
+        server
+    }
+
+    #[test]
+    fn a_server_is_online_for_two_minutes_stale_until_ten_then_offline() {
+        let state = |seconds| state_by_silence(at(0), at(seconds), Silence::default());
+        assert_eq!(state(119), ServerState::Online);
+        assert_eq!(state(120), ServerState::Stale);
+        assert_eq!(state(599), ServerState::Stale);
+        assert_eq!(state(600), ServerState::Offline);
+    }
+
+    #[test]
+    fn the_first_heartbeat_makes_a_registered_server_online_once() {
+        let mut server = enrolled();
+        let events = server.observe(Some(at(5)), at(6), Silence::default());
+        assert_eq!(events, [Event::ServerStateChanged(ServerStateChanged { state: ServerState::Online })]);
+        server.evolve(&events[0]);
+        assert_eq!(server.observe(Some(at(7)), at(8), Silence::default()), []);
+    }
+
+    #[test]
+    fn a_server_that_never_enrolled_stays_registered() {
+        let server = Server::registered(&ServerRegistered { comment: None, cost_per_hour_usd: None });
+        assert_eq!(server.observe(Some(at(0)), at(9999), Silence::default()), []);
+        assert_eq!(enrolled().observe(None, at(9999), Silence::default()), []);
+    }
+
+    #[test]
+    fn registering_again_with_the_same_facts_appends_nothing() {
+        let server = Server { cost_per_hour_usd: Some(2.5), ..enrolled() };
+        assert_eq!(Server::register(Some(&server), &server_key(), None, Some(2.5)), Ok(vec![]));
+        assert_eq!(Server::register(Some(&server), &server_key(), None, Some(3.0)).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_cost_that_is_not_a_number_is_refused() {
+        let refusal = Server::register(None, &server_key(), None, Some(f64::NAN)).unwrap_err();
+        assert_eq!(refusal.code, "bad_cost");
+    }
+}

@@ -1,0 +1,183 @@
+//! Workloads: one model, served by one framework version, driven by one tool.
+
+use std::collections::BTreeSet;
+
+use events::Event;
+use events::api::WorkloadInput;
+use events::envelope::Recorded;
+use events::keys::{check_code, code_from_name};
+use events::workload::{ScenarioSpec, WorkloadCreated, WorkloadSpec};
+
+use super::project::check_name;
+use super::scenario::Scenario;
+use super::{LoadError, Refusal, decode, wrong_beginning};
+
+/// The most scenarios one workload may roll out into.
+pub const MAX_SCENARIOS: usize = 200;
+
+/// A workload as its stream's events made it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Workload {
+    /// The display name.
+    pub name: String,
+    /// What is measured.
+    pub spec: WorkloadSpec,
+    /// The version of its stream.
+    pub version: i64,
+}
+
+/// A new workload with its scenarios, ready to be appended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewWorkload {
+    /// Its code.
+    pub code: String,
+    /// What is measured.
+    pub spec: WorkloadSpec,
+    /// The events of its own stream.
+    pub events: Vec<Event>,
+    /// Its scenarios in the order in which runs execute them: code, traffic, and the events of the scenario's stream.
+    pub scenarios: Vec<(String, ScenarioSpec, Vec<Event>)>,
+}
+
+impl Workload {
+    /// The workload its stream's events make; nothing for an empty stream.
+    ///
+    /// # Errors
+    /// An event cannot be read, or the stream does not begin with `workload.created`.
+    pub fn load(events: &[Recorded]) -> Result<Option<Self>, LoadError> {
+        let Some(first) = events.first() else { return Ok(None) };
+        let Event::WorkloadCreated(created) = decode(first)? else {
+            return Err(wrong_beginning(first, "workload", "workload.created"));
+        };
+        let version = i64::try_from(events.len()).unwrap_or(i64::MAX);
+        Ok(Some(Self { name: created.name, spec: created.spec, version }))
+    }
+
+    /// A person defines a workload and the scenarios that its matrix rolls out into. That the codes are free is the
+    /// append's `NoStream` to judge. `tool_code` is what an absent tool stands for.
+    ///
+    /// # Errors
+    /// `bad_code`, `bad_name`, `bad_scenario`, `no_scenarios`, `too_many_scenarios`, `duplicate_scenario`.
+    pub fn create(input: &WorkloadInput, tool_code: &str) -> Result<NewWorkload, Refusal> {
+        let spec = spec_of(input, tool_code);
+        let code = match &input.p_workload_code {
+            Some(code) => code.clone(),
+            None => default_code(&spec),
+        };
+        check_code("workload code", &code)?;
+        let name = check_name(input.p_name.as_deref().unwrap_or(&code))?;
+        let created = WorkloadCreated { name, spec: spec.clone() };
+        let scenarios = roll_out(input)?
+            .into_iter()
+            .map(|scenario| Ok((scenario.code(), scenario.clone(), Scenario::define(&scenario)?)))
+            .collect::<Result<_, Refusal>>()?;
+        Ok(NewWorkload { code, spec, events: vec![Event::WorkloadCreated(created)], scenarios })
+    }
+}
+
+/// What is measured, of a workload as a person entered it.
+pub fn spec_of(input: &WorkloadInput, tool_code: &str) -> WorkloadSpec {
+    WorkloadSpec {
+        model_code: input.p_model_code.clone(),
+        framework_code: input.p_framework_code.clone(),
+        framework_version: input.p_framework_version.clone(),
+        tool_code: input.p_tool_code.clone().unwrap_or_else(|| tool_code.to_owned()),
+        quantization: input.p_quantization.clone(),
+        engine_args_set_code: input.p_engine_args_set_code.clone(),
+        engine_args: input.p_engine_args.clone(),
+        tool_args: input.p_tool_args.clone(),
+        endpoint_url: input.p_endpoint_url.clone(),
+        prompt_source_code: None,
+        keep_server: input.p_keep_server,
+    }
+}
+
+/// The scenarios a matrix multiplies out into.
+///
+/// # Errors
+/// `no_scenarios`, `too_many_scenarios`, `duplicate_scenario`.
+pub fn roll_out(input: &WorkloadInput) -> Result<Vec<ScenarioSpec>, Refusal> {
+    let matrix = &input.p_scenarios;
+    let sizes = [
+        matrix.p_concurrency.len(),
+        matrix.p_input_sequence_length.len(),
+        matrix.p_output_sequence_length.len(),
+    ];
+    // Judged before it is multiplied out: a few long axes would make millions.
+    let count = sizes.iter().fold(1usize, |product, &size| product.saturating_mul(size.max(1)));
+    if matrix.p_concurrency.is_empty() {
+        return Err(Refusal::invalid("no_scenarios", "the scenario matrix has no concurrency")
+            .hint("choose at least one value of p_concurrency"));
+    }
+    if count > MAX_SCENARIOS {
+        return Err(Refusal::invalid(
+            "too_many_scenarios",
+            format!("the matrix rolls out into {count} scenarios; a workload has at most {MAX_SCENARIOS}"),
+        )
+        .hint("choose fewer chips, or split the matrix over two workloads"));
+    }
+    let scenarios = matrix.roll_out();
+    let mut seen = BTreeSet::new();
+    for scenario in &scenarios {
+        if !seen.insert(scenario.code()) {
+            return Err(Refusal::conflict(
+                "duplicate_scenario",
+                format!("the scenario matrix holds {} twice", scenario.code()),
+            )
+            .hint("choose each value of an axis once"));
+        }
+    }
+    Ok(scenarios)
+}
+
+/// The code of a workload that was given none: model, framework and quantization.
+fn default_code(spec: &WorkloadSpec) -> String {
+    let model = spec.model_code.rsplit('/').next().unwrap_or(&spec.model_code);
+    let mut name = format!("{model}-{}", spec.framework_code);
+    if let Some(quantization) = &spec.quantization {
+        name.push('-');
+        name.push_str(quantization);
+    }
+    code_from_name(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::testing;
+
+    #[test]
+    fn a_workload_without_a_code_is_named_after_what_it_measures() {
+        let input = WorkloadInput { p_quantization: Some("q4_k_m".into()), ..testing::workload_input() };
+        let workload = Workload::create(&input, "metrumbench-llm").unwrap();
+        assert_eq!(workload.code, "gemma-3-270m-llama-cpp-q4_k_m");
+        assert_eq!(workload.spec.tool_code, "metrumbench-llm");
+        let codes: Vec<&str> = workload.scenarios.iter().map(|(code, ..)| code.as_str()).collect();
+        assert_eq!(codes, ["c1-isl128-osl64", "c2-isl128-osl64"]);
+    }
+
+    #[test]
+    fn the_same_chip_twice_is_a_duplicate() {
+        let mut input = testing::workload_input();
+        input.p_scenarios.p_concurrency = vec![4, 4];
+        let refusal = Workload::create(&input, "metrumbench-llm").unwrap_err();
+        assert_eq!((refusal.code, refusal.class.status()), ("duplicate_scenario", 409));
+    }
+
+    #[test]
+    fn a_matrix_that_explodes_is_refused_before_it_is_rolled_out() {
+        let mut input = testing::workload_input();
+        let axis: Vec<u32> = (1..=100_000).collect();
+        input.p_scenarios.p_concurrency = axis.clone();
+        input.p_scenarios.p_input_sequence_length = axis.clone();
+        input.p_scenarios.p_output_sequence_length = axis;
+        assert_eq!(Workload::create(&input, "metrumbench-llm").unwrap_err().code, "too_many_scenarios");
+    }
+
+    #[test]
+    fn a_matrix_without_concurrency_has_no_scenarios() {
+        let mut input = testing::workload_input();
+        input.p_scenarios.p_concurrency = vec![];
+        assert_eq!(Workload::create(&input, "metrumbench-llm").unwrap_err().code, "no_scenarios");
+    }
+}

@@ -1,0 +1,91 @@
+//! Suspicion: pure rules over a result and its telemetry. What they find is flagged and shown, never discarded.
+//!
+//! That a result is simulated is no flag: it is said beside the number wherever it appears.
+
+mod rules;
+
+use events::quality::QualityFlagged;
+use events::telemetry::TelemetrySampled;
+use events::timestamp::Timestamp;
+use events::tool_output::ToolOutputRecorded;
+
+use crate::domain::Job;
+
+/// What the log holds of an attempt's telemetry.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TelemetryFacts {
+    /// Samples in the log.
+    pub samples: u64,
+    /// Samples the agent says it took; unknown where it did not say.
+    pub taken: Option<u64>,
+    /// Events that are missing in the agent's sequence.
+    pub missing_events: u64,
+    /// The longest time between two samples, seconds.
+    pub longest_gap_s: f64,
+    /// The nominal time between samples, seconds.
+    pub interval_s: f64,
+}
+
+impl TelemetryFacts {
+    /// The facts of an attempt's telemetry events, in the order in which they were sampled or any other.
+    pub fn of<'a>(events: impl IntoIterator<Item = &'a TelemetrySampled>, taken: Option<u64>) -> Self {
+        let mut facts = Self { taken, ..Self::default() };
+        let mut sequence: Vec<u64> = Vec::new();
+        let mut times: Vec<Timestamp> = Vec::new();
+        for event in events {
+            sequence.push(event.seq);
+            facts.samples += event.samples.len() as u64;
+            facts.interval_s = facts.interval_s.max(f64::from(event.interval_ms) / 1000.0);
+            times.extend(event.samples.iter().map(|sample| sample.at));
+        }
+        sequence.sort_unstable();
+        sequence.dedup();
+        times.sort_unstable();
+        let last = sequence.last().copied().unwrap_or(0);
+        facts.missing_events = last.saturating_sub(sequence.len() as u64);
+        facts.longest_gap_s =
+            times.windows(2).map(|pair| pair[1].micros_since(pair[0]) as f64 / 1e6).fold(0.0, f64::max);
+        facts
+    }
+}
+
+/// What the rules look at.
+struct Facts<'a> {
+    job: &'a Job,
+    output: &'a ToolOutputRecorded,
+    telemetry: &'a TelemetryFacts,
+}
+
+/// A rule: the word for it, and what it finds.
+type Rule = (&'static str, fn(&Facts<'_>) -> Option<String>);
+
+const RULES: &[Rule] = &[
+    ("all_zero_latencies", rules::all_zero_latencies),
+    ("implausible_tokens", rules::implausible_tokens),
+    ("token_counts_missing", rules::token_counts_missing),
+    ("truncated", rules::truncated),
+    ("high_error_rate", rules::high_error_rate),
+    ("too_few_requests", rules::too_few_requests),
+    ("partial_run", rules::partial_run),
+    ("client_limited", rules::client_limited),
+    ("cached_prompts", rules::cached_prompts),
+    ("missing_telemetry", rules::missing_telemetry),
+    ("telemetry_gap", rules::telemetry_gap),
+];
+
+/// The doubts about a job's result, in a fixed order.
+pub fn check(job: &Job, output: &ToolOutputRecorded, telemetry: &TelemetryFacts) -> Vec<QualityFlagged> {
+    let facts = Facts { job, output, telemetry };
+    RULES
+        .iter()
+        .filter_map(|(rule, find)| {
+            let message = find(&facts)?;
+            Some(QualityFlagged { attempt: output.attempt, rule: (*rule).to_owned(), message })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! The rules, each a small function: what is odd, or nothing.
+
+use super::Facts;
+
+/// Fewer succeeded requests than this are a smoke test, not a measurement.
+const ENOUGH_REQUESTS: u64 = 100;
+/// Percent of failed requests above which the rest may not be typical.
+const HIGH_ERROR_RATE_PCT: f64 = 1.0;
+/// The share of the asked output length below which answers count as truncated.
+const TRUNCATED_BELOW: f64 = 0.5;
+/// The share of prompt tokens from the server's cache above which prefill was not measured.
+const CACHED_ABOVE: f64 = 0.1;
+/// The share of the taken samples that must be in the log.
+const ENOUGH_SAMPLES: f64 = 0.9;
+
+fn succeeded(facts: &Facts<'_>) -> u64 {
+    facts.output.summary.figures.requests.succeeded
+}
+
+/// Requests succeeded in no time at all.
+pub(super) fn all_zero_latencies(facts: &Facts<'_>) -> Option<String> {
+    if succeeded(facts) == 0 {
+        return None;
+    }
+    let slowest = facts.output.summary.figures.response_time_ms.as_ref().and_then(|times| times.max);
+    if slowest.is_some_and(|slowest| slowest > 0.0) {
+        return None;
+    }
+    Some(format!(
+        "{} requests succeeded, but every latency is zero or missing: the framework did not serve them. \
+         Read the Framework log.",
+        succeeded(facts)
+    ))
+}
+
+/// Answers without tokens, or with more than the cap allows.
+pub(super) fn implausible_tokens(facts: &Facts<'_>) -> Option<String> {
+    let tokens = facts.output.summary.figures.completion_tokens.as_ref()?;
+    if succeeded(facts) > 0 && tokens.n > 0 && tokens.total == 0 {
+        return Some(format!(
+            "{} requests succeeded with no completion token at all. Read the Framework log.",
+            succeeded(facts)
+        ));
+    }
+    let cap = facts.job.scenario.max_tokens.or(facts.job.scenario.output_sequence_length).map(u64::from)?;
+    let most = tokens.max?;
+    // Some servers count the end-of-sequence token, which the cap does not.
+    (most > cap + 1).then(|| {
+        format!(
+            "an answer has {most} completion tokens, but requests were capped at {cap}: the server ignores the cap \
+             or counts otherwise. Compare the request log with the server's usage."
+        )
+    })
+}
+
+/// The server did not say how many tokens it generated.
+pub(super) fn token_counts_missing(facts: &Facts<'_>) -> Option<String> {
+    let figures = &facts.output.summary.figures;
+    let counted = figures.completion_tokens.as_ref().map_or(0, |tokens| tokens.n);
+    (counted < succeeded(facts)).then(|| {
+        format!(
+            "the server gave its usage for {counted} of {} answers, so token rates are missing or too low. \
+             Use a server version that reports usage, also when streaming.",
+            succeeded(facts)
+        )
+    })
+}
+
+/// Answers far shorter than asked for.
+pub(super) fn truncated(facts: &Facts<'_>) -> Option<String> {
+    let asked = facts.job.scenario.output_sequence_length?;
+    let average = facts.output.summary.figures.completion_tokens.as_ref()?.avg?;
+    (average > 0.0 && average < TRUNCATED_BELOW * f64::from(asked)).then(|| {
+        format!(
+            "answers have {average:.0} tokens on average where {asked} were asked for: the context may be too short, \
+             or the model ends early. Raise the context length, or choose the output length the model gives."
+        )
+    })
+}
+
+/// Many requests failed.
+pub(super) fn high_error_rate(facts: &Facts<'_>) -> Option<String> {
+    let errors = &facts.output.summary.figures.errors;
+    let rate = errors.rate_pct?;
+    (rate > HIGH_ERROR_RATE_PCT).then(|| {
+        let kinds: Vec<String> =
+            errors.by_type.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+        let oom = if errors.oom_detected { " A message spoke of memory running out." } else { "" };
+        format!(
+            "{rate:.1} % of the requests failed ({}), and the figures describe only the rest.{oom} \
+             Read the Tool log, then lower the concurrency.",
+            kinds.join(", ")
+        )
+    })
+}
+
+/// Too few answers for percentiles.
+pub(super) fn too_few_requests(facts: &Facts<'_>) -> Option<String> {
+    (succeeded(facts) < ENOUGH_REQUESTS).then(|| {
+        format!(
+            "{} requests succeeded: a smoke test, not a measurement. Use hundreds to thousands for numbers you report.",
+            succeeded(facts)
+        )
+    })
+}
+
+/// The tool ended before it had done all it was asked to.
+pub(super) fn partial_run(facts: &Facts<'_>) -> Option<String> {
+    let summary = &facts.output.summary;
+    summary.partial.then(|| {
+        format!(
+            "the load generator ended early: {} of {} requests were sent. Read the Tool log.",
+            summary.figures.requests.attempted, facts.job.scenario.num_requests
+        )
+    })
+}
+
+/// The load generator, not the server, set the pace.
+pub(super) fn client_limited(facts: &Facts<'_>) -> Option<String> {
+    let client = &facts.output.summary.client;
+    client.limited.then(|| {
+        let reason = client.limited_reason.as_deref().unwrap_or("its own measurements say so");
+        format!(
+            "the load generator was the bottleneck ({reason}): the server may be faster than shown. \
+             Give the load generator more processors, or lower the concurrency."
+        )
+    })
+}
+
+/// The server took much of the prompts from its cache.
+pub(super) fn cached_prompts(facts: &Facts<'_>) -> Option<String> {
+    let figures = &facts.output.summary.figures;
+    let cached = figures.cached_prompt_tokens.as_ref()?.total;
+    let prompts = figures.prompt_tokens.as_ref()?.total;
+    let share = cached as f64 / prompts.max(1) as f64;
+    (share > CACHED_ABOVE).then(|| {
+        format!(
+            "{:.0} % of the prompt tokens came from the server's prefix cache, so the time to first token is not \
+             that of fresh prompts. Switch prefix caching off, or use more distinct prompts.",
+            share * 100.0
+        )
+    })
+}
+
+/// No telemetry at all.
+pub(super) fn missing_telemetry(facts: &Facts<'_>) -> Option<String> {
+    (facts.telemetry.samples == 0).then(|| {
+        "there is not one telemetry sample of this attempt, so power and utilisation are unknown. Read the Agent log."
+            .to_owned()
+    })
+}
+
+/// Telemetry with holes.
+pub(super) fn telemetry_gap(facts: &Facts<'_>) -> Option<String> {
+    let telemetry = facts.telemetry;
+    if telemetry.samples == 0 {
+        return None;
+    }
+    if telemetry.missing_events > 0 {
+        return Some(format!(
+            "{} telemetry reports are missing in the agent's sequence: averages and energy may be wrong. \
+             Read the Agent log.",
+            telemetry.missing_events
+        ));
+    }
+    if let Some(taken) = telemetry.taken
+        && (telemetry.samples as f64) < ENOUGH_SAMPLES * taken as f64
+    {
+        return Some(format!(
+            "the agent took {taken} telemetry samples, the log holds {}. Read the Agent log.",
+            telemetry.samples
+        ));
+    }
+    let longest = telemetry.longest_gap_s;
+    (longest > (5.0 * telemetry.interval_s).max(5.0)).then(|| {
+        format!(
+            "no telemetry for {longest:.0} s in the middle of the job: the host was too busy to sample, or slept. \
+             Averages leave that time out."
+        )
+    })
+}

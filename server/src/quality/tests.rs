@@ -1,0 +1,156 @@
+use events::job::JobCreated;
+use events::summary::{CountStats, Distribution};
+use events::telemetry::{SystemSample, TelemetrySample, TelemetrySampled};
+use events::tool_output::ToolOutputRecorded;
+use events::workload::ScenarioSpec;
+
+use super::*;
+use crate::domain::testing::{at, job_created, scenario};
+
+fn good_telemetry() -> TelemetryFacts {
+    TelemetryFacts { samples: 60, taken: Some(60), missing_events: 0, longest_gap_s: 1.0, interval_s: 1.0 }
+}
+
+fn rules_of(output: &ToolOutputRecorded, telemetry: &TelemetryFacts) -> Vec<String> {
+    let job = Job::created(&job_created());
+    check(&job, output, telemetry).into_iter().map(|flag| flag.rule).collect()
+}
+
+fn rules(change: impl FnOnce(&mut ToolOutputRecorded)) -> Vec<String> {
+    let mut output = testing::output(1);
+    change(&mut output);
+    rules_of(&output, &good_telemetry())
+}
+
+#[test]
+fn an_ordinary_result_is_not_doubted() {
+    assert!(rules(|_| {}).is_empty());
+}
+
+#[test]
+fn a_simulated_result_is_not_a_doubtful_one() {
+    assert!(rules(|output| output.summary.simulated = true).is_empty());
+}
+
+#[test]
+fn latencies_of_zero_are_doubted() {
+    let zero = Some(Distribution { n: 200, max: Some(0.0), ..Distribution::default() });
+    assert_eq!(rules(|output| output.summary.figures.response_time_ms = zero), ["all_zero_latencies"]);
+}
+
+#[test]
+fn answers_without_tokens_are_doubted() {
+    let none = Some(CountStats { n: 200, total: 0, max: Some(0), avg: Some(0.0), ..CountStats::default() });
+    assert_eq!(rules(|output| output.summary.figures.completion_tokens = none), ["implausible_tokens"]);
+}
+
+#[test]
+fn answers_beyond_the_cap_are_doubted_but_not_by_one_token() {
+    let most = |most| {
+        move |output: &mut ToolOutputRecorded| {
+            output.summary.figures.completion_tokens.as_mut().unwrap().max = Some(most);
+        }
+    };
+    assert!(rules(most(65)).is_empty());
+    assert_eq!(rules(most(66)), ["implausible_tokens"]);
+}
+
+#[test]
+fn missing_usage_is_doubted() {
+    assert_eq!(rules(|output| output.summary.figures.completion_tokens = None), ["token_counts_missing"]);
+}
+
+#[test]
+fn answers_of_half_the_length_are_truncated() {
+    let average = |average| {
+        move |output: &mut ToolOutputRecorded| {
+            output.summary.figures.completion_tokens.as_mut().unwrap().avg = Some(average);
+        }
+    };
+    assert!(rules(average(32.0)).is_empty());
+    assert_eq!(rules(average(31.0)), ["truncated"]);
+}
+
+#[test]
+fn more_than_one_percent_of_errors_is_doubted() {
+    assert!(rules(|output| output.summary.figures.errors.rate_pct = Some(1.0)).is_empty());
+    assert_eq!(rules(|output| output.summary.figures.errors.rate_pct = Some(1.5)), ["high_error_rate"]);
+}
+
+#[test]
+fn fewer_than_a_hundred_requests_are_a_smoke_test() {
+    let mut output = testing::output(1);
+    output.summary.figures.requests.succeeded = 99;
+    let flags = check(&Job::created(&job_created()), &output, &good_telemetry());
+    assert_eq!(flags[0].rule, "too_few_requests");
+    assert!(flags[0].message.contains("smoke test"));
+}
+
+#[test]
+fn a_run_that_ended_early_is_doubted() {
+    assert_eq!(rules(|output| output.summary.partial = true), ["partial_run"]);
+}
+
+#[test]
+fn a_client_that_was_the_bottleneck_is_doubted() {
+    assert_eq!(rules(|output| output.summary.client.limited = true), ["client_limited"]);
+}
+
+#[test]
+fn prompts_from_the_cache_are_doubted() {
+    let cached = Some(CountStats { n: 200, total: 200 * 64, ..CountStats::default() });
+    assert_eq!(rules(|output| output.summary.figures.cached_prompt_tokens = cached), ["cached_prompts"]);
+}
+
+#[test]
+fn a_scenario_without_an_output_length_has_no_cap_to_break() {
+    let scenario = ScenarioSpec { output_sequence_length: None, max_tokens: None, ..scenario() };
+    let job = Job::created(&JobCreated { scenario, ..job_created() });
+    assert!(check(&job, &testing::output(1), &good_telemetry()).is_empty());
+}
+
+#[test]
+fn telemetry_that_is_missing_is_one_doubt_not_two() {
+    assert_eq!(rules_of(&testing::output(1), &TelemetryFacts::default()), ["missing_telemetry"]);
+}
+
+#[test]
+fn telemetry_with_a_hole_is_doubted() {
+    let holes = [
+        TelemetryFacts { missing_events: 1, ..good_telemetry() },
+        TelemetryFacts { samples: 50, ..good_telemetry() },
+        TelemetryFacts { longest_gap_s: 6.0, ..good_telemetry() },
+    ];
+    for telemetry in holes {
+        assert_eq!(rules_of(&testing::output(1), &telemetry), ["telemetry_gap"], "{telemetry:?}");
+    }
+}
+
+#[test]
+fn a_missing_number_in_the_sequence_is_a_missing_event() {
+    let sampled = |seq, second| TelemetrySampled {
+        seq,
+        interval_ms: 1000,
+        samples: vec![TelemetrySample {
+            at: at(second),
+            gpus: vec![],
+            cpus: vec![],
+            system: SystemSample::default(),
+        }],
+    };
+    let events = [sampled(1, 1), sampled(2, 2), sampled(4, 9)];
+    let facts = TelemetryFacts::of(&events, Some(4));
+    assert_eq!((facts.samples, facts.missing_events, facts.longest_gap_s), (3, 1, 7.0));
+    assert_eq!(TelemetryFacts::of(&[], None), TelemetryFacts::default());
+}
+
+#[test]
+fn every_message_says_what_to_do_or_why_it_matters() {
+    let mut output = testing::output(1);
+    output.summary.figures.requests.succeeded = 3;
+    output.summary.partial = true;
+    output.summary.client.limited = true;
+    for flag in check(&Job::created(&job_created()), &output, &TelemetryFacts::default()) {
+        assert!(flag.message.len() > 40 && flag.message.ends_with('.'), "{}", flag.message);
+    }
+}
