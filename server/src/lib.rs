@@ -1,11 +1,17 @@
 //! The Benchtrail control plane.
 
+pub mod api;
+pub mod auth;
 pub mod blobs;
 pub mod clock;
+pub mod config;
 pub mod domain;
+pub mod ingest;
 pub mod live;
 pub mod log;
 pub mod plant;
 pub mod projections;
 pub mod quality;
 pub mod relay;
+pub mod secrets;
+pub mod state;

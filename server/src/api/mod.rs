@@ -1,0 +1,17 @@
+//! The HTTP API: thin handlers over commands, queries and the one door for agents.
+
+pub mod agent;
+pub mod edge;
+pub mod error;
+pub mod extract;
+pub mod health;
+pub mod idempotency;
+pub mod metrics;
+pub mod page;
+pub mod router;
+pub mod rpc;
+pub mod session;
+
+pub use error::Failure;
+pub use extract::{ApiJson, ApiPath, RequestContext};
+pub use router::{Access, router};

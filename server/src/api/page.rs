@@ -1,0 +1,180 @@
+//! The page: built files from one folder, from this origin, under a strict policy.
+//!
+//! Every path that is not a file is the page itself (`index.html`), so that a deep link opens what it names.
+
+use std::path::Path;
+use std::sync::{LazyLock, Mutex};
+use std::time::SystemTime;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use http::{HeaderValue, Method, StatusCode, header};
+use sha2::{Digest, Sha256};
+use tower::ServiceExt as _;
+use tower_http::services::ServeDir;
+
+use super::error::{Failure, no_such_path, wrong_method};
+use crate::state::AppState;
+
+/// Names that end so are files: what is missing of them is an error, not the page.
+const FILES: &[&str] =
+    &["js", "mjs", "wasm", "css", "map", "png", "svg", "ico", "webp", "woff2", "json", "txt", "webmanifest"];
+
+/// The handler of everything that no route names.
+pub async fn fallback(State(state): State<AppState>, request: Request) -> Response {
+    let path = request.uri().path().to_owned();
+    if path == "/api" || path.starts_with("/api/") {
+        return no_such_path(&path).into_response();
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return wrong_method(request.method().clone()).await.into_response();
+    }
+    let Some(dir) = state.config.page_dir.as_deref() else { return no_page().into_response() };
+    if path != "/" && path != "/index.html" {
+        let found = file(dir, request).await;
+        if found.status() != StatusCode::NOT_FOUND {
+            return found;
+        }
+        let extension = path.rsplit('/').next().unwrap_or_default().rsplit_once('.').map(|(_, end)| end);
+        if extension.is_some_and(|end| FILES.contains(&end)) {
+            return no_such_path(&path).into_response();
+        }
+    }
+    match Index::read(dir) {
+        Ok(index) => index.into_response(),
+        Err(error) => {
+            tracing::error!(%error, dir = %dir.display(), "the page cannot be read");
+            no_page().into_response()
+        }
+    }
+}
+
+fn no_page() -> Failure {
+    Failure::not_found(
+        "no_page",
+        "the page is not built here; the API is under /api",
+        "build it with scripts/build page and start with --page-dir frontend/dist",
+    )
+}
+
+async fn file(dir: &Path, request: Request) -> Response {
+    let name = request.uri().path().to_owned();
+    let service =
+        ServeDir::new(dir).append_index_html_on_directories(false).precompressed_br().precompressed_gzip();
+    let Ok(response) = service.oneshot(request).await;
+    let mut response = response.map(Body::new);
+    if response.status().is_success() {
+        let policy =
+            if names_its_content(&name) { "public, max-age=31536000, immutable" } else { "no-cache" };
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(policy));
+    }
+    response
+}
+
+/// Whether a file's name holds a hash of its content, as the build gives them: `app-1f0c2d3e4b5a6978_bg.wasm`.
+fn names_its_content(name: &str) -> bool {
+    name.split(['-', '_', '.']).any(|part| part.len() >= 12 && part.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// The page's HTML with the policy that allows exactly its own inline scripts.
+#[derive(Debug, Clone)]
+struct Index {
+    html: String,
+    policy: HeaderValue,
+    etag: HeaderValue,
+}
+
+type Cached = Option<(std::path::PathBuf, SystemTime, Index)>;
+static CACHED: LazyLock<Mutex<Cached>> = LazyLock::new(Mutex::default);
+
+impl Index {
+    fn read(dir: &Path) -> std::io::Result<Self> {
+        let path = dir.join("index.html");
+        let modified = std::fs::metadata(&path)?.modified()?;
+        let mut cached = CACHED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((known, at, index)) = &*cached
+            && *known == path
+            && *at == modified
+        {
+            return Ok(index.clone());
+        }
+        let index = Self::of(std::fs::read_to_string(&path)?);
+        *cached = Some((path, modified, index.clone()));
+        Ok(index)
+    }
+
+    fn of(html: String) -> Self {
+        let hashes: String = inline_scripts(&html)
+            .map(|script| format!(" 'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(script))))
+            .collect();
+        // Inline styles: Plotly sizes and colours its drawings with them. Images: charts are saved as data and blob URLs.
+        let policy = format!(
+            "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'{hashes}; style-src 'self' 'unsafe-inline'; \
+             img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; manifest-src 'self'; worker-src 'self'; \
+             base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+        );
+        let etag = format!("\"{}\"", hex::encode(&Sha256::digest(html.as_bytes())[..16]));
+        Self {
+            policy: HeaderValue::from_str(&policy).expect("base64 and ASCII"),
+            etag: HeaderValue::from_str(&etag).expect("hexadecimal"),
+            html,
+        }
+    }
+}
+
+impl IntoResponse for Index {
+    fn into_response(self) -> Response {
+        let headers = [
+            (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+            (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+            (header::CONTENT_SECURITY_POLICY, self.policy),
+            (header::ETAG, self.etag),
+        ];
+        (headers, self.html).into_response()
+    }
+}
+
+/// The texts of the scripts that stand in the HTML itself.
+fn inline_scripts(html: &str) -> impl Iterator<Item = &str> {
+    let mut rest = html;
+    std::iter::from_fn(move || {
+        loop {
+            let start = rest.find("<script")?;
+            let open = &rest[start..];
+            let end_of_tag = open.find('>')?;
+            let (tag, after) = open.split_at(end_of_tag + 1);
+            let end = after.find("</script>")?;
+            let text = &after[..end];
+            rest = &after[end..];
+            if !tag.contains(" src=") && !text.is_empty() {
+                return Some(text);
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_policy_names_the_inline_scripts_and_no_others() {
+        let html = r#"<script type="module">boot()</script><script src="a.js"></script><script>x</script>"#;
+        assert_eq!(inline_scripts(html).collect::<Vec<_>>(), ["boot()", "x"]);
+        let policy = Index::of(html.to_owned()).policy;
+        let policy = policy.to_str().unwrap();
+        assert_eq!(policy.matches("'sha256-").count(), 2);
+        assert!(policy.contains(&BASE64_STANDARD.encode(Sha256::digest("boot()"))));
+        assert!(!policy.contains("script-src 'self' 'unsafe-inline'"));
+    }
+
+    #[test]
+    fn a_file_named_by_its_content_is_kept_for_good() {
+        assert!(names_its_content("/frontend-1f0c2d3e4b5a6978_bg.wasm"));
+        assert!(!names_its_content("/plotly-benchtrail.min.js"));
+        assert!(!names_its_content("/favicon.svg"));
+    }
+}

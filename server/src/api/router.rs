@@ -1,0 +1,108 @@
+//! The route table: every path, its method, and who may use it. A test reads it, so a route without an entry fails.
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get, post};
+use events::access::Role;
+use http::Method;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+
+use super::{agent, edge, error, health, metrics, page, rpc, session};
+use crate::auth::{Denied, Principal};
+use crate::ingest;
+use crate::state::AppState;
+
+/// Who may use a route. What they then see is a matter of their `Visibility`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Everybody, anonymous readers included; what is shown depends on who asks.
+    Anyone,
+    /// A person with at least this role, by session or token.
+    Person(Role),
+    /// An enrolled agent.
+    Agent,
+}
+
+impl Access {
+    /// Whether this principal may use the route.
+    ///
+    /// # Errors
+    /// [`Denied`] says what is missing.
+    pub fn allows(self, principal: &Principal) -> Result<(), Denied> {
+        match (self, principal) {
+            (Self::Anyone, _) | (Self::Agent, Principal::Agent { .. }) => Ok(()),
+            (Self::Agent, _) => Err(Denied::OnlyAgents),
+            (Self::Person(role), principal) => principal.require(role).map(drop),
+        }
+    }
+}
+
+/// One route.
+pub struct Route {
+    /// The method.
+    pub method: Method,
+    /// The path's pattern.
+    pub path: &'static str,
+    /// Who may use it.
+    pub access: Access,
+    /// What it is for.
+    pub about: &'static str,
+    handler: MethodRouter<AppState>,
+}
+
+/// Every route.
+pub fn routes() -> Vec<Route> {
+    let read = |path, access, about, handler| Route { method: Method::GET, path, access, about, handler };
+    let write = |path, access, about, handler| Route { method: Method::POST, path, access, about, handler };
+    use Access::{Agent, Anyone};
+    vec![
+        // The process.
+        read("/healthz", Anyone, "The process is alive.", get(health::healthz)),
+        read("/readyz", Anyone, "It can do its work; how far the read tables are.", get(health::readyz)),
+        read("/metrics", Anyone, "Counters for Prometheus.", get(metrics::metrics)),
+        // People.
+        read("/api/session", Anyone, "Who is asking.", get(session::session)),
+        write("/api/rpc/{command}", Anyone, "Every command; who may is in `rpc::COMMANDS`.", post(rpc::call)),
+        // Agents.
+        write("/api/agent/enrol", Anyone, "A one-time token becomes an agent token.", post(agent::enrol)),
+        write("/api/agent/credentials", Agent, "Short-lived NATS credentials.", post(agent::credentials)),
+        write("/api/agent/reports", Agent, "A batch of reports.", post(ingest::http::reports)),
+        write("/api/agent/heartbeat", Agent, "The agent is alive.", post(ingest::http::heartbeat)),
+        write("/api/agent/claim", Agent, "The agent asks for work.", post(ingest::http::claim)),
+    ]
+}
+
+async fn enforce(access: Access, principal: Principal, request: Request, next: Next) -> Response {
+    match access.allows(&principal) {
+        Ok(()) => next.run(request).await,
+        Err(denied) => error::Failure::from(denied).into_response(),
+    }
+}
+
+/// The whole service.
+pub fn router(state: AppState) -> Router {
+    let mut router = Router::new();
+    for route in routes() {
+        let access = route.access;
+        let guarded = route.handler.route_layer(middleware::from_fn(
+            move |principal: Principal, request: Request, next: Next| {
+                enforce(access, principal, request, next)
+            },
+        ));
+        router = router.route(route.path, guarded);
+    }
+    // The last layer is the outermost.
+    router
+        .fallback(page::fallback)
+        .method_not_allowed_fallback(error::wrong_method)
+        .layer(middleware::from_fn_with_state(state.clone(), edge::authenticate))
+        .layer(CatchPanicLayer::custom(error::panicked))
+        .layer(middleware::from_fn_with_state(state.clone(), edge::secure))
+        // Leaves server-sent events alone: a compressed stream is a buffered one.
+        .layer(CompressionLayer::new())
+        .layer(middleware::from_fn_with_state(state.clone(), edge::observe))
+        .with_state(state)
+}

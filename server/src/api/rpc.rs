@@ -1,0 +1,235 @@
+//! `POST /api/rpc/<command>`: every command by name, with `p_*` arguments by natural key.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use events::access::Role;
+use events::api::{CommandReply, CreateApiToken, RevokeApiToken, SignIn};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::Serialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+use super::edge;
+use super::error::Failure;
+use super::extract::{ApiPath, COMMAND_BODY, RequestContext, parse_json, read_body, require_json};
+use super::idempotency::{self, Begun, Stored};
+use super::router::Access;
+use crate::auth::api_tokens::{self, Owner};
+use crate::auth::{AuthError, Principal, sessions};
+use crate::state::AppState;
+
+/// One command.
+#[derive(Debug, Clone, Copy)]
+pub struct Command {
+    /// Its name in the path.
+    pub name: &'static str,
+    /// Who may use it.
+    pub access: Access,
+    /// What it does.
+    pub about: &'static str,
+}
+
+const fn command(name: &'static str, access: Access, about: &'static str) -> Command {
+    Command { name, access, about }
+}
+
+/// Every command.
+pub const COMMANDS: &[Command] = &[
+    command("sign_in", Access::Anyone, "Starts a session."),
+    command("sign_out", Access::Anyone, "Ends the session."),
+    command("create_api_token", Access::Person(Role::Viewer), "Makes an API token, shown once."),
+    command("revoke_api_token", Access::Person(Role::Viewer), "Revokes an API token."),
+    command("create_checkpoint", Access::Person(Role::Viewer), "Signs the log's present head."),
+];
+
+/// What a command answers, and the cookie it sets.
+struct Answer {
+    status: StatusCode,
+    body: Value,
+    cookie: Option<HeaderValue>,
+}
+
+impl Answer {
+    fn of<T: Serialize>(body: &T) -> Result<Self, Failure> {
+        let body = serde_json::to_value(body).map_err(|error| Failure::unavailable(&error))?;
+        Ok(Self { status: StatusCode::OK, body, cookie: None })
+    }
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(self.body)).into_response();
+        if let Some(cookie) = self.cookie {
+            response.headers_mut().append(header::SET_COOKIE, cookie);
+        }
+        response
+    }
+}
+
+/// The handler.
+pub async fn call(
+    State(state): State<AppState>,
+    principal: Principal,
+    context: RequestContext,
+    ApiPath(name): ApiPath<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Failure> {
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        let known: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
+        let name: String = name.chars().take(100).collect();
+        return Err(Failure::not_found(
+            "no_such_command",
+            format!("there is no command {name:?}"),
+            format!("the commands are {}", known.join(", ")),
+        ));
+    };
+    command.access.allows(&principal)?;
+    require_json(&headers)?;
+    let key = idempotency::key_of(&headers)?;
+    let body = read_body(body, COMMAND_BODY).await?;
+    let call = Call {
+        state: &state,
+        principal: &principal,
+        context,
+        headers: &headers,
+        key: key.as_deref(),
+        body: &body,
+    };
+    // A session is not something to be handed out twice, and ending one twice is fine.
+    if matches!(command.name, "sign_in" | "sign_out") {
+        return Ok(call.run(command.name).await?.into_response());
+    }
+    match idempotency::begin(&state, &principal, command.name, key.as_deref(), &body, context.now).await? {
+        Begun::WithoutKey => Ok(call.run(command.name).await?.into_response()),
+        Begun::Again(stored) => {
+            let (status, body) = stored.into_parts();
+            Ok((status, [("idempotent-replay", "true")], Json(body)).into_response())
+        }
+        Begun::First(claimed) => match call.run(command.name).await {
+            Ok(answer) => {
+                let stored = Stored::new(answer.status, answer.body.clone());
+                idempotency::finish(&state, &claimed, &stored).await?;
+                Ok(answer.into_response())
+            }
+            Err(failure) => {
+                idempotency::abandon(&state, &claimed).await;
+                Err(failure)
+            }
+        },
+    }
+}
+
+struct Call<'a> {
+    state: &'a AppState,
+    principal: &'a Principal,
+    context: RequestContext,
+    headers: &'a HeaderMap,
+    key: Option<&'a str>,
+    body: &'a [u8],
+}
+
+impl Call<'_> {
+    async fn run(&self, name: &str) -> Result<Answer, Failure> {
+        match name {
+            "sign_in" => self.sign_in().await,
+            "sign_out" => self.sign_out().await,
+            "create_api_token" => self.create_api_token().await,
+            "revoke_api_token" => self.revoke_api_token().await,
+            "create_checkpoint" => self.create_checkpoint().await,
+            _ => Err(Failure::unavailable(&format!("command {name} is in the table and not dispatched"))),
+        }
+    }
+
+    fn args<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        parse_json(self.body)
+    }
+
+    fn no_args(&self) -> Result<(), Failure> {
+        let args: BTreeMap<String, IgnoredAny> = self.args()?;
+        match args.keys().next() {
+            None => Ok(()),
+            Some(name) => Err(Failure::unprocessable(
+                "bad_arguments",
+                format!("unknown argument `{name}`"),
+                "this command takes none: send {}",
+            )),
+        }
+    }
+
+    async fn sign_in(&self) -> Result<Answer, Failure> {
+        let args: SignIn = self.args()?;
+        let RequestContext { address, correlation_id, now } = self.context;
+        let new = sessions::sign_in(self.state, args, address, Some(correlation_id), now).await?;
+        // The browser gets a new session at every sign-in; an older one ends.
+        if let Some(old) = edge::cookie(self.headers, sessions::COOKIE) {
+            sessions::sign_out(&self.state.pool, &old).await?;
+        }
+        let mut answer = Answer::of(&new.session)?;
+        answer.cookie = Some(self.set_cookie(new.secret.reveal(), new.max_age_s));
+        Ok(answer)
+    }
+
+    async fn sign_out(&self) -> Result<Answer, Failure> {
+        self.no_args()?;
+        if let Some(cookie) = edge::cookie(self.headers, sessions::COOKIE) {
+            sessions::sign_out(&self.state.pool, &cookie).await?;
+        }
+        let mut answer = Answer::of(&sessions::describe(self.state, &Principal::Anonymous).await?)?;
+        answer.cookie = Some(self.set_cookie("", 0));
+        Ok(answer)
+    }
+
+    fn set_cookie(&self, value: &str, max_age_s: i64) -> HeaderValue {
+        let secure = if self.state.config.secure() { "; Secure" } else { "" };
+        let name = sessions::COOKIE;
+        let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={max_age_s}{secure}");
+        HeaderValue::from_str(&text).expect("base64 and ASCII")
+    }
+
+    async fn create_api_token(&self) -> Result<Answer, Failure> {
+        let args: CreateApiToken = self.args()?;
+        let caller = self.principal.require(Role::Viewer)?;
+        let user = caller.user.parse().map_err(|_| AuthError::NotFound("account"))?;
+        let owner = Owner { user, org: caller.org, role: caller.role };
+        let new = api_tokens::create(
+            &self.state.log,
+            &self.state.pool,
+            &owner,
+            &args,
+            self.principal.actor(),
+            Some(self.context.correlation_id),
+            self.context.now,
+        )
+        .await?;
+        Answer::of(&reply(
+            new.position,
+            [("token_id", json!(new.id.to_string())), ("token", json!(new.secret.reveal()))],
+        ))
+    }
+
+    async fn revoke_api_token(&self) -> Result<Answer, Failure> {
+        let args: RevokeApiToken = self.args()?;
+        let correlation_id = Some(self.context.correlation_id);
+        let now = self.context.now;
+        let state = self.state;
+        let position =
+            api_tokens::revoke(&state.log, &state.pool, self.principal, &args, correlation_id, now).await?;
+        Answer::of(&reply(position, [("token_id", json!(args.p_token_id))]))
+    }
+
+    async fn create_checkpoint(&self) -> Result<Answer, Failure> {
+        self.no_args()?;
+        let checkpoint = self.state.log.checkpoint().await?.ok_or_else(|| {
+            Failure::not_found("log_is_empty", "the log has no event yet", "do something first")
+        })?;
+        Answer::of(&checkpoint)
+    }
+}
+
+fn reply<const N: usize>(position: i64, keys: [(&str, Value); N]) -> CommandReply {
+    CommandReply { position, keys: keys.into_iter().map(|(name, value)| (name.to_owned(), value)).collect() }
+}
