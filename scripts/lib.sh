@@ -47,9 +47,9 @@ logged() {
   trap "kill $pid 2>/dev/null || true; exit 130" INT TERM
   while kill -0 "$pid" 2>/dev/null; do
     if [ -t 1 ]; then
-      printf '\r\e[K    %s  %ss  %s%.70s%s' "$name" "$((SECONDS - began))" "$DIM" "$(tail -n 1 "$log" | tr -d '\r\e')" "$PLAIN"
+      printf '\r\e[K    %s  %ss  %s%.70s%s' "$name" "$((SECONDS - began))" "$DIM" "$(tail -n 1 "$log" | tr -d '\r\033')" "$PLAIN"
     elif [ $(((SECONDS - began) % 60)) = 59 ]; then
-      printf '    %s: %s s so far: %.80s\n' "$name" "$((SECONDS - began))" "$(tail -n 1 "$log" | tr -d '\r\e')"
+      printf '    %s: %s s so far: %.80s\n' "$name" "$((SECONDS - began))" "$(tail -n 1 "$log" | tr -d '\r\033')"
     fi
     sleep 1 &
     wait -n "$pid" $! 2>/dev/null || true
