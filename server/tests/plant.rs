@@ -179,7 +179,7 @@ async fn an_agent_cannot_reach_the_events_or_jetstream() {
     let mut everything = agent.subscribe(">").await.unwrap();
     agent.flush().await.unwrap();
     server.publish("events.acme.run", "secret".into()).await.unwrap();
-    server.publish("agent.a8.cmd", "another's".into()).await.unwrap();
+    server.publish("agent.acme.a8.cmd", "another's".into()).await.unwrap();
     server.flush().await.unwrap();
     let heard = tokio::time::timeout(Duration::from_millis(300), everything.next()).await;
     assert!(!matches!(heard, Ok(Some(_))), "the agent heard {heard:?}");
@@ -234,7 +234,7 @@ fn agent_options(plant: &Plant, agent: &str, ttl: Duration) -> ConnectOptions {
         let key = KeyPair::from_seed(&seed).unwrap();
         async move { key.sign(&nonce).map_err(async_nats::AuthError::new) }
     })
-    .custom_inbox_prefix(format!("_INBOX.{agent}"))
+    .custom_inbox_prefix(events::subjects::inbox_prefix("acme", agent))
     .max_reconnects(1)
 }
 

@@ -10,6 +10,7 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use events::subjects::{agent_may_publish, agent_may_subscribe};
 use nkeys::{KeyPair, KeyPairType};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -21,11 +22,9 @@ pub const LONGEST_AGENT_TTL: Duration = Duration::from_secs(3600);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CredentialError {
-    /// The name would reach beyond the agent's own subjects.
-    #[error(
-        "`{0}` cannot be part of a NATS subject: encode `.`, `*`, `>` and spaces first (events::subjects does)"
-    )]
-    NotASubjectPart(String),
+    /// An empty name would make another subject.
+    #[error("an agent needs an organisation and a name")]
+    NoName,
     #[error("not a NATS user public key (they start with `U`): {0}")]
     NotAUserKey(String),
     #[error("not an account seed (they start with `SA`): {0}")]
@@ -73,11 +72,11 @@ pub fn issue_server_user(account: &AccountKey) -> Result<String, CredentialError
     Ok(creds_file(&jwt, &user.seed()?))
 }
 
-/// A token for one agent, good for `ttl`: it may publish `ingest.<org>.<agent>.>` and hear its own inbox
-/// (`_INBOX.<agent>.>`) and `agent.<agent>.cmd`, nothing else.
+/// A token for one agent, good for `ttl`: it may publish its own reports and hear its own inbox and commands
+/// ([`events::subjects`] says where), nothing else.
 ///
-/// `org` and `agent` are subject parts as they stand in the subject, already encoded. `user_public_key` (`U…`) is the
-/// agent's; the seed never leaves its host. The client must use the inbox prefix `_INBOX.<agent>`.
+/// `user_public_key` (`U…`) is the agent's; the seed never leaves its host. The client must use the inbox prefix
+/// [`events::subjects::inbox_prefix`].
 pub fn issue_agent_user(
     account: &AccountKey,
     org: &str,
@@ -85,12 +84,8 @@ pub fn issue_agent_user(
     user_public_key: &str,
     ttl: Duration,
 ) -> Result<String, CredentialError> {
-    for part in [org, agent] {
-        if part.is_empty()
-            || part.contains(|c: char| c.is_whitespace() || c.is_control() || ".*>".contains(c))
-        {
-            return Err(CredentialError::NotASubjectPart(part.to_owned()));
-        }
+    if org.is_empty() || agent.is_empty() {
+        return Err(CredentialError::NoName);
     }
     if ttl > LONGEST_AGENT_TTL {
         return Err(CredentialError::TooLong(ttl));
@@ -101,8 +96,8 @@ pub fn issue_agent_user(
         return Err(CredentialError::NotAUserKey(user_public_key.to_owned()));
     }
     let rights = json!({
-        "pub": { "allow": [format!("ingest.{org}.{agent}.>")] },
-        "sub": { "allow": [format!("_INBOX.{agent}.>"), format!("agent.{agent}.cmd")] },
+        "pub": { "allow": agent_may_publish(org, agent) },
+        "sub": { "allow": agent_may_subscribe(org, agent) },
         "subs": 64, "data": -1, "payload": -1, "type": "user", "version": 2,
     });
     sign(&account.0, agent, user_public_key, Some(ttl), rights)
@@ -181,18 +176,32 @@ mod tests {
         let jwt =
             issue_agent_user(&account(), "acme", "a7", &user.public_key(), Duration::from_secs(60)).unwrap();
         let claims = claims(&jwt);
-        assert_eq!(claims["nats"]["pub"]["allow"], json!(["ingest.acme.a7.>"]));
-        assert_eq!(claims["nats"]["sub"]["allow"], json!(["_INBOX.a7.>", "agent.a7.cmd"]));
+        assert_eq!(claims["nats"]["pub"]["allow"], json!(["ingest.acme.a7.*"]));
+        assert_eq!(claims["nats"]["sub"]["allow"], json!(["_INBOX.acme.a7.>", "agent.acme.a7.cmd"]));
         assert_eq!(claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap(), 60);
     }
 
     #[test]
-    fn a_name_that_would_widen_the_subject_is_refused() {
+    fn a_name_that_would_widen_the_subject_is_encoded() {
         let user = KeyPair::new_user().public_key();
-        for name in ["*", ">", "a.b", "", "a b", "a\n"] {
-            let refused = issue_agent_user(&account(), "acme", name, &user, Duration::from_secs(60));
-            assert!(matches!(refused, Err(CredentialError::NotASubjectPart(_))), "{name:?}");
+        for name in ["*", ">", "a.b", "a b", "a\n", "a\u{85}"] {
+            let jwt = issue_agent_user(&account(), "acme", name, &user, Duration::from_secs(60)).unwrap();
+            let claims = claims(&jwt);
+            let subject = claims["nats"]["pub"]["allow"][0].as_str().unwrap().to_owned();
+            assert_eq!(subject.split('.').count(), 4, "{subject:?}");
+            let agent = subject.split('.').nth(2).unwrap();
+            assert!(
+                !agent.contains(|c: char| c.is_whitespace() || c.is_control() || "*>".contains(c)),
+                "{subject:?}"
+            );
         }
+    }
+
+    #[test]
+    fn an_agent_without_a_name_gets_no_token() {
+        let user = KeyPair::new_user().public_key();
+        let refused = issue_agent_user(&account(), "acme", "", &user, Duration::from_secs(60));
+        assert!(matches!(refused, Err(CredentialError::NoName)));
     }
 
     #[test]
