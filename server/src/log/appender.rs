@@ -382,25 +382,35 @@ impl Appender {
         let ids: Vec<Uuid> = batch.iter().flat_map(Waiting::ids).collect();
         let positions = answered(database::positions(connection, &ids)).await?;
 
-        for waiting in std::mem::take(batch) {
+        // All outcomes before the first answer: an error on the way must leave the batch whole.
+        let mut outcomes = Vec::with_capacity(batch.len());
+        for waiting in batch.iter() {
             let places: Vec<Option<i64>> = waiting.ids().map(|id| positions.get(&id).copied()).collect();
-            if places.iter().all(Option::is_none) {
-                let actual =
-                    |write: &super::StreamWrite| self.streams.get(&write.stream).map_or(0, |s| s.version);
-                match waiting.request.writes.iter().find(|write| !holds(write.expected, actual(write))) {
-                    None => batch.push(waiting),
-                    Some(write) => {
-                        let (stream, expected, actual) =
-                            (write.stream.clone(), write.expected, actual(write));
-                        waiting.answer(AppendOutcome::VersionConflict { stream, expected, actual });
-                    }
-                }
-                continue;
+            outcomes.push(if places.iter().any(Option::is_some) {
+                Some(judge_known(connection, waiting, &places).await?)
+            } else {
+                self.conflict(&waiting.request)
+            });
+        }
+        for (waiting, outcome) in std::mem::take(batch).into_iter().zip(outcomes) {
+            match outcome {
+                Some(outcome) => waiting.answer(outcome),
+                None => batch.push(waiting),
             }
-            let outcome = judge_known(connection, &waiting, &places).await?;
-            waiting.answer(outcome);
         }
         Ok(())
+    }
+
+    /// The conflict of a request with what is remembered, if there is one.
+    fn conflict(&self, request: &AppendRequest) -> Option<AppendOutcome> {
+        request.writes.iter().find_map(|write| {
+            let actual = self.streams.get(&write.stream).map_or(0, |stream| stream.version);
+            (!holds(write.expected, actual)).then(|| AppendOutcome::VersionConflict {
+                stream: write.stream.clone(),
+                expected: write.expected,
+                actual,
+            })
+        })
     }
 
     /// Takes note of a commit and answers the requests that it appended, leaving the others in the batch.

@@ -18,7 +18,8 @@ pub(super) async fn same_content(
     positions: &[i64],
 ) -> Result<Option<Uuid>, LogError> {
     let sql = format!(
-        "select {COLUMNS}, stream_key from events join streams using (stream_no) where position = any($1)"
+        "select {COLUMNS}, (select stream_key from streams s where s.stream_no = events.stream_no) from events \
+         where position = any($1)"
     );
     let rows = sqlx::query(AssertSqlSafe(sql)).bind(positions).fetch_all(connection).await?;
     let mut found = HashMap::with_capacity(rows.len());
