@@ -26,3 +26,36 @@ pub async fn assert_gapless(pool: &PgPool) -> i64 {
     assert_eq!(broken, 0, "streams with a gap in their versions");
     n
 }
+
+/// One event as it lies in the log.
+#[derive(Debug)]
+pub struct Stored {
+    /// Its place in the log.
+    pub position: i64,
+    /// Its stream.
+    pub stream: String,
+    /// Its type.
+    pub event_type: String,
+    /// Its payload.
+    pub payload: serde_json::Value,
+}
+
+/// Every event whose stream's key matches a SQL `like` pattern, in order.
+pub async fn events_like(pool: &PgPool, pattern: &str) -> Vec<Stored> {
+    let rows = sqlx::query(
+        "select e.position, s.stream_key, e.event_type, e.payload from events e join streams s using (stream_no) \
+         where s.stream_key like $1 order by e.position",
+    )
+    .bind(pattern)
+    .fetch_all(pool)
+    .await
+    .expect("the log is readable");
+    rows.into_iter()
+        .map(|row| Stored {
+            position: row.get("position"),
+            stream: row.get("stream_key"),
+            event_type: row.get("event_type"),
+            payload: serde_json::from_str(row.get("payload")).expect("a payload is JSON"),
+        })
+        .collect()
+}

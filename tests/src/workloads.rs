@@ -37,3 +37,10 @@ pub fn framework_version(framework: &str) -> &'static str {
         other => panic!("no version known for {other}"),
     }
 }
+
+/// The reference server at about a quarter of a second a request.
+pub fn slow_refserver(concurrency: &[u32], requests: u32) -> Value {
+    let mut workload = refserver(concurrency, requests, 8);
+    workload["p_engine_args"] = json!({"ttft_ms": 100, "itl_ms": 20});
+    workload
+}
