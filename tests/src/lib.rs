@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod api;
 pub mod binaries;
+pub mod browser;
 pub mod control_plane;
 pub mod database;
 pub mod live;
