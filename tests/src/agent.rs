@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::binaries::{binary, gemma, repository};
+use crate::binaries::{binary, cache, gemma, repository};
 use crate::control_plane::{ControlPlane, ORG};
 use crate::process::Process;
 
@@ -38,7 +38,7 @@ impl Agent {
             .arg("--bin-dir")
             .arg(binary("metrumbench-llm").parent().expect("a folder"))
             .arg("--bin-dir")
-            .arg(repository().join("scripts"))
+            .arg(llama_server_dir(plane))
             .arg("--model")
             .arg(format!("google/gemma-3-270m={}", gemma().display()));
         let output = enrol.output().expect("benchtrail-agent starts");
@@ -94,6 +94,20 @@ impl Agent {
         assert!(run.starts_with(&format!("run/{ORG}/{project}/")), "{run}");
         (run, reply.position)
     }
+}
+
+/// A folder with a `llama-server` in it. The agent clears the environment of what it starts, so this one carries its own.
+fn llama_server_dir(plane: &ControlPlane) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = plane.dir().parent().expect("the test's folder").join("bin");
+    std::fs::create_dir_all(&dir).expect("a folder");
+    let path = dir.join("llama-server");
+    let script = repository().join("scripts/llama-server");
+    let text =
+        format!("#!/bin/sh\nBENCHTRAIL_CACHE='{}' exec '{}' \"$@\"\n", cache().display(), script.display());
+    std::fs::write(&path, text).expect("a script");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    dir
 }
 
 fn spawn(state: &Path, log: &Path) -> Process {
