@@ -231,6 +231,43 @@ pub struct CancelJob {
     pub p_scenario_code: String,
 }
 
+/// `POST /api/rpc/flag_result`: a person doubts a job's result. Keys in the answer: `job`, `rule`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlagResult {
+    /// The project.
+    pub p_project_code: String,
+    /// The workload.
+    pub p_workload_code: String,
+    /// The run's number.
+    pub p_run_number: u32,
+    /// The scenario.
+    pub p_scenario_code: String,
+    /// A short stable word; absent means `doubted_by_person`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_rule: Option<String>,
+    /// What is odd.
+    pub p_message: String,
+}
+
+/// `POST /api/rpc/clear_flag`: a person looked at a doubt and clears it. Keys in the answer: `job`, `rule`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClearFlag {
+    /// The project.
+    pub p_project_code: String,
+    /// The workload.
+    pub p_workload_code: String,
+    /// The run's number.
+    pub p_run_number: u32,
+    /// The scenario.
+    pub p_scenario_code: String,
+    /// The flag's rule.
+    pub p_rule: String,
+    /// Why the result can be trusted.
+    pub p_reason: String,
+}
+
 /// `POST /api/rpc/create_server_config_instance`: registers a server and makes its one-time token.
 /// Keys in the answer: `server`, `enrol_token`, `bootstrap_command`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -24,6 +24,8 @@ pub struct Config {
     pub session_days: u32,
     /// Largest blob, bytes.
     pub max_blob_bytes: u64,
+    /// How long the control plane waits for agents.
+    pub timing: crate::commands::Timing,
 }
 
 impl Config {
@@ -38,6 +40,7 @@ impl Config {
             behind_proxy: false,
             session_days: 7,
             max_blob_bytes: 1 << 30,
+            timing: crate::commands::Timing::default(),
         }
     }
 

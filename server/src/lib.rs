@@ -1,11 +1,10 @@
 //! The Benchtrail control plane.
 
 pub mod api;
-pub mod app;
 pub mod auth;
 pub mod blobs;
-pub mod cli;
 pub mod clock;
+pub mod commands;
 pub mod config;
 pub mod domain;
 pub mod ingest;
@@ -14,6 +13,8 @@ pub mod log;
 pub mod plant;
 pub mod projections;
 pub mod quality;
+pub mod readiness;
 pub mod relay;
+pub mod resolve;
 pub mod secrets;
 pub mod state;

@@ -34,6 +34,8 @@ pub struct AppState {
     pub hub: Hub,
     /// How far the read tables are.
     pub projections: projections::Handle,
+    /// Which streams commands have to look at.
+    pub work: crate::commands::WorkIndex,
     /// Signing and sealing.
     pub keys: Keys,
     /// The settings.
@@ -94,6 +96,7 @@ impl AppState {
         let nats = connect(&nats_endpoints).await?;
         let hub = Hub::start(log.clone(), pool.clone(), nats.clone(), stop.clone()).await?;
         let projections = projections::start(pool.clone(), log.clone(), stop.clone()).await?;
+        let work = crate::commands::WorkIndex::start(log.clone(), stop.clone());
         Ok(Self {
             log,
             pool,
@@ -102,6 +105,7 @@ impl AppState {
             nats_endpoints: Arc::new(nats_endpoints),
             hub,
             projections,
+            work,
             keys,
             config: Arc::new(config),
             sign_ins: Arc::default(),

@@ -431,7 +431,7 @@ fn rank(phase: JobPhase) -> u8 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn whatever_is_tried_the_machine_keeps_its_promises(attempts in proptest::collection::vec(tries(), 1..60)) {

@@ -1,0 +1,166 @@
+//! What follows when a job has ended: its result is checked, and the run goes on or finishes.
+//!
+//! Idempotent, and safe in several processes at once: every append names the version it was decided on, so that of two
+//! that decide the same only one appends. Called after a job's end, at the start, and by the watch.
+
+use events::Event;
+use events::envelope::Recorded;
+use events::job::JobPhase;
+use events::keys::{JobKey, RunKey};
+use events::telemetry::TelemetrySampled;
+use events::timestamp::Timestamp;
+use events::tool_output::ToolOutputRecorded;
+use uuid::Uuid;
+
+use super::append::{Maker, NotAppended, append, event_id_of};
+use super::{CommandError, leases, load, nudge};
+use crate::domain::run::Advance;
+use crate::domain::{Job, Run, decode};
+use crate::log::{Expected, StreamWrite};
+use crate::quality::{self, TelemetryFacts};
+use crate::state::AppState;
+
+const TRIES: u32 = 16;
+
+/// A job has ended: checks its result, lets go of its leases, and advances its run. Call it after every report that
+/// ended a job; calling it again, or too early, does no harm.
+///
+/// # Errors
+/// The log or the database does not answer.
+pub async fn job_ended(
+    state: &AppState,
+    key: &JobKey,
+    causation_id: Option<Uuid>,
+    now: Timestamp,
+) -> Result<(), CommandError> {
+    // Before the run can finish: a run that is not finished is looked at again after a crash.
+    check_quality(state, key, now).await?;
+    leases::release(&state.pool, key).await?;
+    advance_run(state, &key.run_key(), causation_id, now).await?;
+    Ok(())
+}
+
+/// Queues the run's next job, or finishes the run. The position of what was appended last; nothing where there was
+/// nothing to do.
+///
+/// # Errors
+/// The log does not answer, or there is no such run.
+pub async fn advance_run(
+    state: &AppState,
+    key: &RunKey,
+    causation_id: Option<Uuid>,
+    now: Timestamp,
+) -> Result<Option<i64>, CommandError> {
+    for _ in 0..TRIES {
+        let run = load::run(&state.log, key).await?;
+        let jobs = jobs_of(state, key, &run).await?;
+        let phases: Vec<JobPhase> = jobs.iter().map(|(_, job)| job.phase).collect();
+        let maker = Maker::system(causation_id, now);
+        let (stream, expected, event, id) = match run.advance(&phases) {
+            Advance::Wait | Advance::Done => return Ok(None),
+            Advance::Queue(next) => {
+                let (job_key, job) = &jobs[next];
+                let Some(event) = job.queue()?.into_iter().next() else { return Ok(None) };
+                let stream = job_key.stream();
+                let id = event_id_of(&[stream.as_str(), "queued", "first"]);
+                (stream, Expected::Exact(job.version), event, id)
+            }
+            Advance::Finish(finished) => {
+                let stream = key.stream();
+                let id = event_id_of(&[stream.as_str(), "finished", &run.version.to_string()]);
+                (stream, Expected::Exact(run.version), Event::RunFinished(finished), id)
+            }
+        };
+        let event = maker.event(&stream, &event, id)?;
+        match append(&state.log, vec![StreamWrite { stream: stream.clone(), expected, events: vec![event] }])
+            .await
+        {
+            Ok(position) => {
+                if stream.kind() == "job" {
+                    nudge::work_available(state, &run.server).await;
+                }
+                return Ok(Some(position));
+            }
+            // Somebody did the same, or a job moved: look again.
+            Err(NotAppended::Moved(_)) => {}
+            // Another process used the same id at another moment: the same fact, appended already.
+            Err(NotAppended::Error(error)) => {
+                if state.log.event_by_id(id).await?.is_none() {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Err(CommandError::contended(key))
+}
+
+async fn jobs_of(state: &AppState, key: &RunKey, run: &Run) -> Result<Vec<(JobKey, Job)>, CommandError> {
+    let mut jobs = Vec::new();
+    for code in &run.scenario_codes {
+        let job_key = key.job(code);
+        let job = load::job(&state.log, &job_key).await?;
+        jobs.push((job_key, job));
+    }
+    Ok(jobs)
+}
+
+/// Flags what is odd about a job's result, each doubt once.
+///
+/// # Errors
+/// The log does not answer.
+pub async fn check_quality(state: &AppState, key: &JobKey, now: Timestamp) -> Result<(), CommandError> {
+    for _ in 0..TRIES {
+        let events = load::stream(&state.log, &key.stream()).await?;
+        let Some(job) = Job::load(&events)? else { return Ok(()) };
+        let Some(attempt) = job.result_attempt else { return Ok(()) };
+        let Some(output) = output_of(&events, attempt)? else { return Ok(()) };
+        let telemetry = telemetry_of(state, key, &job, attempt).await?;
+        let maker = Maker::system(None, now);
+        let stream = key.stream();
+        let mut flagged = Vec::new();
+        for flag in quality::check(&job, &output, &telemetry) {
+            for event in job.flag(&flag.rule, &flag.message)? {
+                let id = event_id_of(&[stream.as_str(), "flagged", &attempt.to_string(), &flag.rule]);
+                flagged.push(maker.event(&stream, &event, id)?);
+            }
+        }
+        if flagged.is_empty() {
+            return Ok(());
+        }
+        let write =
+            StreamWrite { stream: stream.clone(), expected: Expected::Exact(job.version), events: flagged };
+        match append(&state.log, vec![write]).await {
+            Ok(_) => return Ok(()),
+            Err(NotAppended::Moved(_)) => {}
+            Err(NotAppended::Error(error)) => return Err(error),
+        }
+    }
+    Err(CommandError::contended(key))
+}
+
+fn output_of(events: &[Recorded], attempt: u32) -> Result<Option<ToolOutputRecorded>, CommandError> {
+    for recorded in events.iter().rev().filter(|recorded| recorded.event_type == "tool_output.recorded") {
+        if let Event::ToolOutputRecorded(output) = decode(recorded)?
+            && output.attempt == attempt
+        {
+            return Ok(Some(output));
+        }
+    }
+    Ok(None)
+}
+
+async fn telemetry_of(
+    state: &AppState,
+    key: &JobKey,
+    job: &Job,
+    attempt: u32,
+) -> Result<TelemetryFacts, CommandError> {
+    let mut sampled: Vec<TelemetrySampled> = Vec::new();
+    for recorded in load::stream(&state.log, &key.telemetry_stream(attempt)).await? {
+        if let Event::TelemetrySampled(event) = decode(&recorded)? {
+            sampled.push(event);
+        }
+    }
+    let taken = job.attempt_numbered(attempt).and_then(|attempt| attempt.telemetry_samples);
+    Ok(TelemetryFacts::of(&sampled, taken))
+}

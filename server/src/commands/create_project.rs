@@ -1,0 +1,102 @@
+//! `create_project`: a project with its workloads and their scenarios, all in one append.
+
+use events::access::Role;
+use events::api::{CommandReply, CreateProject, WorkloadInput};
+use events::keys::{ProjectKey, ScenarioKey, WorkloadKey, code_from_name};
+use serde_json::json;
+
+use super::append::{Maker, NotAppended, append};
+use super::{CommandError, RequestMeta, load, reply};
+use crate::auth::Principal;
+use crate::domain::workload::NewWorkload;
+use crate::domain::{Project, Refusal, Workload};
+use crate::log::{Expected, StreamWrite};
+use crate::state::AppState;
+
+/// The most workloads one request may bring.
+const MAX_WORKLOADS: usize = 20;
+
+/// Creates the project. Keys in the answer: `project_code`, `workload_codes`.
+///
+/// # Errors
+/// `bad_code`, `bad_name`, `project_exists`, `duplicate_workload`, and whatever is wrong with a workload.
+pub async fn create_project(
+    state: &AppState,
+    principal: &Principal,
+    args: CreateProject,
+    meta: RequestMeta,
+) -> Result<CommandReply, CommandError> {
+    let caller = principal.require(Role::Member)?;
+    let code = args.p_project_code.clone().unwrap_or_else(|| code_from_name(&args.p_name));
+    let key = ProjectKey { org: caller.org.clone(), project: code };
+    let events = Project::create(&key, &args.p_name, args.p_visibility, &caller.user)?;
+    if args.p_workloads.len() > MAX_WORKLOADS {
+        let message = format!("at most {MAX_WORKLOADS} workloads can be created at once");
+        return Err(Refusal::invalid("too_many_workloads", message)
+            .hint("add the others with create_workload")
+            .into());
+    }
+    let maker = Maker::of(principal, "create_project", &meta);
+    let mut writes = vec![maker.write(key.stream(), Expected::NoStream, &events, 0)?];
+    let mut codes: Vec<String> = Vec::new();
+    for input in &args.p_workloads {
+        let workload = new_workload(state, input).await?;
+        if codes.contains(&workload.code) {
+            let message = format!("the project would hold workload {:?} twice", workload.code);
+            return Err(Refusal::conflict("duplicate_workload", message)
+                .hint("give one of them another p_workload_code")
+                .into());
+        }
+        codes.push(workload.code.clone());
+        write_workload(&maker, &key, workload, &mut writes)?;
+    }
+    match append(&state.log, writes).await {
+        Ok(position) => {
+            Ok(reply(position, [("project_code", json!(key.project)), ("workload_codes", json!(codes))]))
+        }
+        Err(NotAppended::Moved(_)) => {
+            Err(Refusal::conflict("project_exists", format!("there is a project {:?} already", key.project))
+                .hint("choose another p_project_code; codes are never used twice")
+                .into())
+        }
+        Err(NotAppended::Error(error)) => Err(error),
+    }
+}
+
+/// A workload whose model, framework, tool and arguments are known to the catalogue.
+pub(super) async fn new_workload(
+    state: &AppState,
+    input: &WorkloadInput,
+) -> Result<NewWorkload, CommandError> {
+    state.work.catch_up().await?;
+    let model = load::model(&state.log, &state.work, &input.p_model_code).await?;
+    let workload = Workload::create(input, load::default_tool(&model.modality)?)?;
+    let catalogue = load::catalogue(state, &workload.spec).await?;
+    let scenarios: Vec<_> = workload.scenarios.iter().map(|(_, spec, _)| spec.clone()).collect();
+    for scenario in &scenarios {
+        catalogue.resolve(&workload.spec, scenario, &scenarios)?;
+    }
+    Ok(workload)
+}
+
+/// The writes of a new workload and its scenarios.
+pub(super) fn write_workload(
+    maker: &Maker,
+    project: &ProjectKey,
+    workload: NewWorkload,
+    writes: &mut Vec<StreamWrite>,
+) -> Result<(), CommandError> {
+    let key =
+        WorkloadKey { org: project.org.clone(), project: project.project.clone(), workload: workload.code };
+    writes.push(maker.write(key.stream(), Expected::NoStream, &workload.events, writes.len())?);
+    for (code, _, events) in &workload.scenarios {
+        let scenario = ScenarioKey {
+            org: key.org.clone(),
+            project: key.project.clone(),
+            workload: key.workload.clone(),
+            scenario: code.clone(),
+        };
+        writes.push(maker.write(scenario.stream(), Expected::NoStream, events, writes.len())?);
+    }
+    Ok(())
+}

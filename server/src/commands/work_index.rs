@@ -1,0 +1,305 @@
+//! Which streams to look at: open runs and their jobs, workloads' scenarios, servers, and the catalogue's names.
+//!
+//! Folded in memory from the log, by every process for itself; never a decision's ground, only its map. A command that
+//! needs the map complete waits until it holds the log's head (`WorkIndex::catch_up`). Memory is bounded by what is
+//! open: a finished run leaves the map with its jobs.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use events::Event;
+use events::envelope::Recorded;
+use events::job::JobPhase;
+use events::keys::{JobKey, RunKey, ScenarioKey, ServerKey, StreamKey, WorkloadKey};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::CommandError;
+use crate::domain::{Job, LoadError, Run, Server, decode};
+use crate::log::Log;
+
+const PAGE: i64 = 2000;
+/// How long a command waits for the map to hold the head.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The map. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct WorkIndex {
+    log: Log,
+    index: Arc<RwLock<Index>>,
+    position: watch::Receiver<i64>,
+}
+
+/// A job of an open run.
+#[derive(Debug, Clone)]
+pub struct OpenJob {
+    /// The job, as far as the map has followed the log.
+    pub job: Job,
+    /// The position of the event that put it into the queue last.
+    pub queued_position: i64,
+}
+
+/// What the map holds.
+#[derive(Debug, Default)]
+pub struct Index {
+    scenarios: HashMap<WorkloadKey, Vec<String>>,
+    last_run: HashMap<WorkloadKey, u32>,
+    runs: BTreeMap<RunKey, Run>,
+    jobs: BTreeMap<JobKey, OpenJob>,
+    servers: BTreeMap<ServerKey, Server>,
+    models: BTreeSet<String>,
+    frameworks: BTreeMap<String, BTreeSet<String>>,
+    tools: BTreeSet<String>,
+    configs: BTreeSet<String>,
+}
+
+impl WorkIndex {
+    /// Starts to follow the log, until `stop` is cancelled.
+    pub fn start(log: Log, stop: CancellationToken) -> Self {
+        let index = Arc::new(RwLock::new(Index::default()));
+        let (reached, position) = watch::channel(0);
+        tokio::spawn(follow(log.clone(), index.clone(), reached, stop));
+        Self { log, index, position }
+    }
+
+    /// Looks at the map.
+    pub fn read<T>(&self, look: impl FnOnce(&Index) -> T) -> T {
+        look(&self.index.read().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    /// Waits until the map holds everything that was in the log when this was called, whoever appended it.
+    pub(super) async fn catch_up(&self) -> Result<(), CommandError> {
+        let head = self.log.head().await?.position;
+        let mut position = self.position.clone();
+        match tokio::time::timeout(PATIENCE, position.wait_for(|reached| *reached >= head)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) => Err(CommandError::unavailable(&"the control plane is stopping")),
+            Err(_) => Err(CommandError::unavailable(&"the control plane has not read the whole log yet")),
+        }
+    }
+}
+
+async fn follow(log: Log, index: Arc<RwLock<Index>>, reached: watch::Sender<i64>, stop: CancellationToken) {
+    let mut head = log.watch();
+    let mut after = 0;
+    loop {
+        head.mark_unchanged();
+        let page = tokio::select! {
+            () = stop.cancelled() => return,
+            page = log.read_all(after, PAGE) => page,
+        };
+        let page = match page {
+            Ok(page) => page,
+            Err(error) => {
+                tracing::warn!(%error, "the work index cannot read the log; it will try again");
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = tokio::time::sleep(Duration::from_secs(1)) => continue,
+                }
+            }
+        };
+        if let Some(last) = page.last() {
+            after = last.position;
+            let mut index = index.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+            for recorded in &page {
+                if let Err(error) = index.apply(recorded) {
+                    tracing::error!(%error, "the work index skips an event it cannot read");
+                }
+            }
+        }
+        reached.send_replace(after);
+        if (page.len() as i64) < PAGE {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                changed = head.changed() => if changed.is_err() { return },
+            }
+        }
+    }
+}
+
+impl Index {
+    /// Follows one event.
+    ///
+    /// # Errors
+    /// The event cannot be read.
+    pub fn apply(&mut self, recorded: &Recorded) -> Result<(), LoadError> {
+        // Telemetry, progress and logs are nearly all of the log, and nothing here follows from them.
+        match recorded.stream.kind() {
+            "scenario" => {
+                if let Ok(key) = ScenarioKey::from_stream(&recorded.stream) {
+                    self.scenarios.entry(key.workload_key()).or_default().push(key.scenario);
+                }
+            }
+            "run" => {
+                if let Ok(key) = RunKey::from_stream(&recorded.stream) {
+                    self.apply_run(key, &decode(recorded)?);
+                }
+            }
+            "job" => {
+                if let Ok(key) = JobKey::from_stream(&recorded.stream) {
+                    self.apply_job(key, recorded)?;
+                }
+            }
+            "server" => {
+                if let Ok(key) = ServerKey::from_stream(&recorded.stream) {
+                    self.apply_server(key, &decode(recorded)?);
+                }
+            }
+            "model" | "framework" | "tool" | "config" => self.apply_catalogue(&recorded.stream),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn apply_run(&mut self, key: RunKey, event: &Event) {
+        match event {
+            Event::RunCreated(created) => {
+                let last = self.last_run.entry(key.workload_key()).or_default();
+                *last = key.run.max(*last);
+                self.runs.insert(key, Run::created(created));
+            }
+            Event::RunFinished(_) => {
+                self.runs.remove(&key);
+                self.jobs.retain(|job, _| job.run_key() != key);
+            }
+            other => {
+                if let Some(run) = self.runs.get_mut(&key) {
+                    run.evolve(other);
+                }
+            }
+        }
+    }
+
+    fn apply_job(&mut self, key: JobKey, recorded: &Recorded) -> Result<(), LoadError> {
+        if recorded.event_type == "job.created" {
+            if let Event::JobCreated(created) = decode(recorded)? {
+                self.jobs.insert(key, OpenJob { job: Job::created(&created), queued_position: 0 });
+            }
+            return Ok(());
+        }
+        let Some(open) = self.jobs.get_mut(&key) else { return Ok(()) };
+        open.job.evolve(&decode(recorded)?, recorded.occurred_at);
+        if recorded.event_type == "job.queued" {
+            open.queued_position = recorded.position;
+        }
+        Ok(())
+    }
+
+    fn apply_server(&mut self, key: ServerKey, event: &Event) {
+        match (self.servers.get_mut(&key), event) {
+            (Some(server), event) => server.evolve(event),
+            (None, Event::ServerRegistered(registered)) => {
+                self.servers.insert(key, Server::registered(registered));
+            }
+            (None, _) => {}
+        }
+    }
+
+    fn apply_catalogue(&mut self, stream: &StreamKey) {
+        let parts = stream.parts();
+        match (stream.kind(), parts.as_slice()) {
+            ("model", [_, code]) => {
+                self.models.insert(code.clone());
+            }
+            ("framework", [_, code, version]) => {
+                self.frameworks.entry(code.clone()).or_default().insert(version.clone());
+            }
+            ("tool", [_, code]) => {
+                self.tools.insert(code.clone());
+            }
+            ("config", [_, code]) => {
+                self.configs.insert(code.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// The codes of a workload's scenarios, in the order in which they were defined.
+    pub fn scenarios_of(&self, workload: &WorkloadKey) -> Vec<String> {
+        self.scenarios.get(workload).cloned().unwrap_or_default()
+    }
+
+    /// The number of a workload's last run; 0 where it has none.
+    pub fn last_run_of(&self, workload: &WorkloadKey) -> u32 {
+        self.last_run.get(workload).copied().unwrap_or(0)
+    }
+
+    /// The jobs that wait for a server, the one that waits longest first.
+    pub fn queued_for(&self, server: &ServerKey) -> Vec<JobKey> {
+        let mut waiting: Vec<(i64, &JobKey)> = self
+            .jobs
+            .iter()
+            .filter(|(_, open)| open.job.phase == JobPhase::Queued && open.job.server == *server)
+            .map(|(key, open)| (open.queued_position, key))
+            .collect();
+        waiting.sort_unstable_by_key(|(position, _)| *position);
+        waiting.into_iter().map(|(_, key)| key.clone()).collect()
+    }
+
+    /// Whether a job waits for a server: what a heartbeat's answer says.
+    pub fn work_waits_for(&self, server: &ServerKey) -> bool {
+        self.jobs.values().any(|open| open.job.phase == JobPhase::Queued && open.job.server == *server)
+    }
+
+    /// The jobs that agents hold: all of them, or a server's.
+    pub fn held(&self, server: Option<&ServerKey>) -> Vec<(JobKey, Job)> {
+        self.jobs
+            .iter()
+            .filter(|(_, open)| open.job.is_held() && server.is_none_or(|server| open.job.server == *server))
+            .map(|(key, open)| (key.clone(), open.job.clone()))
+            .collect()
+    }
+
+    /// A job of an open run.
+    pub fn open_job(&self, key: &JobKey) -> Option<&Job> {
+        self.jobs.get(key).map(|open| &open.job)
+    }
+
+    /// Open runs of which no job is on its way: they wait for [`super::advance_run`].
+    pub fn idle_runs(&self) -> Vec<RunKey> {
+        let busy: BTreeSet<RunKey> = self
+            .jobs
+            .iter()
+            .filter(|(_, open)| !open.job.phase.is_terminal() && open.job.phase != JobPhase::Pending)
+            .map(|(key, _)| key.run_key())
+            .collect();
+        self.runs.keys().filter(|key| !busy.contains(key)).cloned().collect()
+    }
+
+    /// Jobs with a result whose run is still open.
+    pub fn completed_jobs(&self) -> Vec<JobKey> {
+        let completed = self.jobs.iter().filter(|(_, open)| open.job.phase == JobPhase::Completed);
+        completed.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Every server, removed ones included.
+    pub fn servers(&self) -> Vec<(ServerKey, Server)> {
+        self.servers.iter().map(|(key, server)| (key.clone(), server.clone())).collect()
+    }
+
+    /// The codes of the catalogue's models.
+    pub fn models(&self) -> Vec<String> {
+        self.models.iter().cloned().collect()
+    }
+
+    /// The codes of the catalogue's frameworks.
+    pub fn frameworks(&self) -> Vec<String> {
+        self.frameworks.keys().cloned().collect()
+    }
+
+    /// The versions of a framework in the catalogue.
+    pub fn framework_versions(&self, code: &str) -> Vec<String> {
+        self.frameworks.get(code).map(|versions| versions.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// The codes of the catalogue's tools.
+    pub fn tools(&self) -> Vec<String> {
+        self.tools.iter().cloned().collect()
+    }
+
+    /// The codes of the catalogue's server configurations.
+    pub fn configs(&self) -> Vec<String> {
+        self.configs.iter().cloned().collect()
+    }
+}

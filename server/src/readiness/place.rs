@@ -1,0 +1,150 @@
+//! Is what the run needs where it runs?
+
+use events::catalogue::EngineArgTemplate;
+use events::server_host::ServerState;
+
+use super::{Facts, Finding};
+use crate::resolve::endpoint;
+
+/// The server is registered, enrolled and heard.
+pub(super) fn server_online(facts: &Facts<'_>) -> Finding {
+    let Some(key) = facts.server_key else { return Finding::unknown("no server is chosen yet") };
+    let name = &key.hostname;
+    let Some(server) = facts.server else {
+        return Finding::fails(
+            format!("{name} is not a server of this organisation."),
+            "Choose a registered server, or add it under Hardware.",
+        );
+    };
+    match server.state {
+        ServerState::Online => Finding::ok(format!("{name} is online.")),
+        ServerState::Stale => Finding::warning(
+            format!("{name} has not been heard for more than 2 minutes; jobs stay queued until it returns."),
+            "Check benchtrail-agent on the host, or choose another server.",
+        ),
+        ServerState::Offline => Finding::fails(
+            format!("{name} is offline: no heartbeat for 10 minutes or more."),
+            "Start benchtrail-agent on the host, or choose another server.",
+        ),
+        ServerState::Registered => Finding::fails(
+            format!("{name} is registered, but its agent has never been heard."),
+            "Run the bootstrap command on the host.",
+        ),
+        ServerState::RequiresReonboarding => Finding::fails(
+            format!("{name} must be bootstrapped again."),
+            "Make a new bootstrap command under Hardware and run it on the host.",
+        ),
+    }
+}
+
+/// An endpoint that runs already has a usable address; a framework that is started has none.
+pub(super) fn endpoint_url(facts: &Facts<'_>) -> Finding {
+    if !facts.is_external() && facts.workload.endpoint_url.is_none() {
+        return Finding::DoesNotApply;
+    }
+    match endpoint(facts.workload, facts.is_external()) {
+        Ok(Some(url)) => Finding::ok(format!("Load goes to {url}.")),
+        Ok(None) => Finding::DoesNotApply,
+        Err(refusal) => Finding::fails(sentence(&refusal.message), refusal.hint.unwrap_or_default()),
+    }
+}
+
+/// The framework's executable is on the host, and its agent may start it.
+pub(super) fn framework_available(facts: &Facts<'_>) -> Finding {
+    if facts.is_external() {
+        return Finding::DoesNotApply;
+    }
+    executable(facts, facts.framework.serve_argv.first())
+}
+
+/// The tool's executable is on the host, and its agent may start it.
+pub(super) fn tool_available(facts: &Facts<'_>) -> Finding {
+    executable(facts, facts.tool.argv.first())
+}
+
+fn executable(facts: &Facts<'_>, executable: Option<&String>) -> Finding {
+    let Some(executable) = executable else {
+        return Finding::fails("The catalogue does not say how it is started.", "Choose another version.");
+    };
+    let Some(capabilities) = facts.capabilities() else {
+        return Finding::unknown(format!(
+            "whether {executable} is installed is not known until the agent reports"
+        ));
+    };
+    if executable.starts_with('{') {
+        return Finding::ok("It runs in the agent's own Python.");
+    }
+    if capabilities.executables.contains(executable) {
+        return Finding::ok(format!("{executable} is installed and allowed."));
+    }
+    Finding::Fails(
+        format!("{executable} is not among the executables that the host's agent may start."),
+        vec![
+            format!(
+                "Install {executable} on the host and name it under [executables] in agent.toml, then restart the agent."
+            ),
+            "Or choose a framework that the host has.".to_owned(),
+        ],
+    )
+}
+
+/// Frameworks that read the model from a file of the host's find it there.
+pub(super) fn model_present(facts: &Facts<'_>) -> Finding {
+    if facts.is_external() || !reads_model_file(facts) {
+        return Finding::DoesNotApply;
+    }
+    let code = &facts.workload.model_code;
+    let Some(capabilities) = facts.capabilities() else {
+        return Finding::unknown(format!(
+            "whether {code} is on the host is not known until the agent reports"
+        ));
+    };
+    if capabilities.models.contains(code) {
+        return Finding::ok(format!("{code} is on the host."));
+    }
+    let present = match capabilities.models.as_slice() {
+        [] => "it has none".to_owned(),
+        models => format!("it has {}", models.join(", ")),
+    };
+    Finding::Fails(
+        format!("{code} is not on the host; {present}."),
+        vec![
+            format!(
+                "Put the model's file on the host and name it under [models] in agent.toml as \"{code}\", then restart the agent."
+            ),
+            "Or choose a model that the host has.".to_owned(),
+        ],
+    )
+}
+
+/// A gated model that the framework downloads needs a token on the host.
+pub(super) fn token_present(facts: &Facts<'_>) -> Finding {
+    if !facts.model.gated || facts.is_external() || reads_model_file(facts) {
+        return Finding::DoesNotApply;
+    }
+    Finding::warning(
+        format!(
+            "{} is gated: its weights are given only to holders of an accepted token.",
+            facts.workload.model_code
+        ),
+        "Accept the model's licence on Hugging Face and set HF_TOKEN on the host, in the agent's environment.",
+    )
+}
+
+/// Whether the framework's command is given the model as a file of the host's.
+fn reads_model_file(facts: &Facts<'_>) -> bool {
+    facts.framework.serve_argv.iter().any(|element| element.contains("{agent.model}"))
+}
+
+/// Whether an argument exists in the framework's version.
+pub(super) fn knows<'a>(facts: &'a Facts<'_>, key: &str) -> Option<&'a EngineArgTemplate> {
+    facts.framework.engine_args.get(key)
+}
+
+/// A message as a sentence.
+pub(super) fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first: String = chars.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
+    let end = if text.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{}{end}", chars.as_str())
+}

@@ -1,0 +1,50 @@
+//! Engine arguments that follow from the scenarios, so that nobody has to work them out.
+
+use std::collections::BTreeMap;
+
+use events::workload::ScenarioSpec;
+use serde_json::Value;
+
+use super::Inputs;
+
+/// Tokens a request needs beyond its nominal lengths: the chat template and the system message.
+const TEMPLATE_TOKENS: u64 = 64;
+/// Prompts are made of words and come out longer or shorter than asked for; answers are capped.
+const PROMPT_MARGIN: f64 = 1.25;
+/// Context sizes are rounded up to a multiple of this.
+const CONTEXT_STEP: u64 = 256;
+
+/// Context tokens that one request of a scenario needs, with headroom.
+pub fn context_per_request(scenario: &ScenarioSpec) -> u64 {
+    let prompt = f64::from(scenario.input_sequence_length.unwrap_or(512)) * PROMPT_MARGIN;
+    let answer = scenario.max_tokens.or(scenario.output_sequence_length).unwrap_or(512);
+    let needed = prompt.ceil() as u64 + u64::from(answer) + TEMPLATE_TOKENS;
+    needed.next_multiple_of(CONTEXT_STEP)
+}
+
+/// Engine arguments for frameworks whose slots share one context (llama.cpp): as many slots as requests in flight,
+/// and a context that holds what all of them need. A server that is kept for the whole run is sized for its largest
+/// scenario; otherwise for the job's own, so that a scenario's command does not depend on what else is run.
+/// A workload that sets the number of slots itself gets a context for that many.
+pub fn derived_engine_args(inputs: &Inputs<'_>) -> BTreeMap<String, Value> {
+    let known = &inputs.framework.engine_args;
+    if !known.contains_key("ctx_size") || !known.contains_key("parallel") {
+        return BTreeMap::new();
+    }
+    let own = std::slice::from_ref(inputs.scenario);
+    let scenarios = if inputs.workload.keep_server && !inputs.run_scenarios.is_empty() {
+        inputs.run_scenarios
+    } else {
+        own
+    };
+    let slots = scenarios.iter().map(|scenario| u64::from(scenario.concurrency)).max().unwrap_or(1);
+    let slots = match inputs.workload.engine_args.get("parallel").and_then(Value::as_u64) {
+        Some(set @ 1..) => set,
+        _ => slots,
+    };
+    let each = scenarios.iter().map(context_per_request).max().unwrap_or(CONTEXT_STEP);
+    BTreeMap::from([
+        ("parallel".to_owned(), Value::from(slots)),
+        ("ctx_size".to_owned(), Value::from(each.saturating_mul(slots))),
+    ])
+}
