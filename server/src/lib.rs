@@ -1,8 +1,10 @@
 //! The Benchtrail control plane.
 
 pub mod api;
+pub mod app;
 pub mod auth;
 pub mod blobs;
+pub mod cli;
 pub mod clock;
 pub mod commands;
 pub mod config;

@@ -50,14 +50,16 @@ async fn eventually<T>(mut what: impl AsyncFnMut() -> Option<T>) -> T {
     }
 }
 
-/// Is there a process with `dir` on its command line? (A zombie has an empty one.)
-fn process_of(dir: &Path) -> bool {
-    let dir = dir.to_str().unwrap();
-    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
-        entry.file_name().to_string_lossy().parse::<u32>().is_ok()
-            && std::fs::read(entry.path().join("cmdline"))
-                .is_ok_and(|line| line.windows(dir.len()).any(|part| part == dir.as_bytes()))
-    })
+/// The processes with `path` on their command line. (A zombie has an empty one.)
+fn processes_of(path: &Path) -> Vec<Pid> {
+    let path = path.to_str().unwrap().as_bytes();
+    let names = |pid: i32| {
+        std::fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.windows(path.len()).any(|part| part == path))
+    };
+    let numbers = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| names(*pid)).map(Pid::from_raw).collect()
 }
 
 #[tokio::test]
@@ -72,7 +74,7 @@ async fn a_second_start_keeps_the_data_and_the_addresses() {
         .unwrap();
     drop(connection);
     plant.stop().await;
-    assert!(!process_of(dir.path()), "stop() left a process behind");
+    assert_eq!(processes_of(dir.path()), [], "stop() left a process behind");
 
     let plant = start(dir.path()).await;
     assert_eq!((&plant.database_url, &plant.nats.url), (&database, &nats));
@@ -90,6 +92,23 @@ async fn a_killed_database_comes_back_on_the_same_socket() {
     kill(first, Signal::SIGKILL).unwrap();
     eventually(async || postmaster(dir.path()).filter(|pid| *pid != first)).await;
     eventually(async || PgConnection::connect(&plant.database_url).await.ok()).await;
+    plant.stop().await;
+}
+
+#[tokio::test]
+async fn a_killed_nats_comes_back_on_the_same_port_and_clients_reconnect() {
+    let dir = folder();
+    let plant = start(dir.path()).await;
+    let client = plant.nats.connect_options().unwrap().connect(&plant.nats.url).await.unwrap();
+    let configuration = dir.path().join("nats/nats.conf").canonicalize().unwrap();
+    let first = processes_of(&configuration)[0];
+    kill(first, Signal::SIGKILL).unwrap();
+    eventually(async || processes_of(&configuration).into_iter().find(|pid| *pid != first)).await;
+    eventually(async || {
+        let streams = async_nats::jetstream::new(client.clone());
+        streams.query_account().await.ok()
+    })
+    .await;
     plant.stop().await;
 }
 
@@ -259,9 +278,9 @@ async fn a_killed_control_plane_leaves_no_process_and_loses_no_data() {
         .spawn()
         .unwrap();
     eventually(async || dir.path().join("held").exists().then_some(())).await;
-    assert!(process_of(dir.path()));
+    assert!(!processes_of(dir.path()).is_empty());
     holder.kill().unwrap();
     holder.wait().unwrap();
-    eventually(async || (!process_of(dir.path())).then_some(())).await;
+    eventually(async || processes_of(dir.path()).is_empty().then_some(())).await;
     start(dir.path()).await.stop().await;
 }

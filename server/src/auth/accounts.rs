@@ -268,3 +268,17 @@ pub async fn names(
     .await?;
     rows.into_iter().map(|(id, sealed)| Ok((id.to_string(), vault.open(&name_place(id), &sealed)?))).collect()
 }
+
+/// An account's id and role in an organisation, by its e-mail.
+///
+/// # Errors
+/// The database does not answer.
+pub async fn member(
+    pool: &PgPool,
+    vault: &Vault,
+    email: &str,
+    org: &str,
+) -> Result<Option<(Uuid, Role)>, AuthError> {
+    let Some(found) = find(pool, vault, email).await? else { return Ok(None) };
+    Ok(found.memberships.into_iter().find(|(of, _)| of == org).map(|(_, role)| (found.id, role)))
+}

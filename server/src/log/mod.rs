@@ -1,19 +1,41 @@
 //! The event log: append, read, watch, prove, verify.
 
+mod appender;
+mod checkpoint;
+mod database;
 mod error;
+mod plan;
+mod raw;
+mod read;
 mod request;
+mod same;
+mod signing;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use events::envelope::Recorded;
 use events::keys::StreamKey;
 use events::merkle::{Checkpoint, Proof};
-use tokio::sync::watch;
+use sqlx::postgres::{PgPool, PgPoolOptions};
+use sqlx::{Connection, PgConnection};
+use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
+use appender::{Appender, Waiting};
+use checkpoint::Checkpointer;
+use read::Reader;
+
+pub use checkpoint::EVERY as CHECKPOINT_EVERY;
 pub use error::LogError;
-pub use request::{AppendOutcome, AppendRequest, Expected, Placed, StreamWrite};
+pub use request::{
+    AppendOutcome, AppendRequest, Expected, MAX_REQUEST_BYTES, MAX_REQUEST_EVENTS, Placed, StreamWrite,
+};
+pub use signing::{KEY_FILE, signature_holds};
+
+/// Requests that wait to be taken into a batch; beyond it callers wait to put theirs in.
+const QUEUE: usize = 4096;
 
 /// How a log is opened.
 #[derive(Debug, Clone)]
@@ -55,19 +77,25 @@ pub struct Head {
     pub hash: [u8; 32],
 }
 
-/// A handle on the event log; cheap to clone.
+/// A handle on the event log; cheap to clone. When the last one is dropped, what was asked is settled and the
+/// appender ends.
 #[derive(Debug, Clone)]
 pub struct Log {
+    reader: Reader,
+    requests: mpsc::Sender<Waiting>,
     seen: watch::Receiver<i64>,
+    checkpointer: Arc<Checkpointer>,
 }
 
-/// Applies the migrations. Needs the right to create tables and roles.
+/// Applies the migrations of the whole project. Needs the right to create tables and roles.
 ///
 /// # Errors
-/// The database refused.
+/// The database cannot be reached or refused.
 pub async fn migrate(database_url: &str) -> Result<(), LogError> {
-    let _ = database_url;
-    Err(LogError::Closed)
+    let mut connection = PgConnection::connect(database_url).await?;
+    sqlx::migrate!("../migrations").run(&mut connection).await?;
+    connection.close().await?;
+    Ok(())
 }
 
 impl Log {
@@ -76,20 +104,54 @@ impl Log {
     /// # Errors
     /// The database cannot be reached or is not migrated, or the key file cannot be read or made.
     pub async fn open(config: LogConfig) -> Result<Self, LogError> {
-        let _ = config;
-        Err(LogError::Closed)
+        let key = signing::open_key(&config.data_dir)?;
+        let pool = PgPoolOptions::new()
+            .max_connections(config.read_connections.max(1))
+            .acquire_timeout(Duration::from_secs(30))
+            .connect_with(database::connect_options(&config, "benchtrail-log")?)
+            .await?;
+        let reader = Reader::new(pool);
+        let checkpointer = Arc::new(Checkpointer::open(reader.clone(), key).await?);
+        let (sender, seen) = watch::channel(0);
+        let sender = Arc::new(sender);
+        let (requests, waiting) = mpsc::channel(QUEUE);
+        let (committed, mut commits) = mpsc::unbounded_channel();
+
+        let mut appender = Appender::new(config.clone(), waiting, sender.clone(), committed);
+        appender.connect().await?;
+        tokio::spawn(appender.run());
+
+        let signer = checkpointer.clone();
+        tokio::spawn(async move {
+            while let Some(commit) = commits.recv().await {
+                if let Err(error) = signer.committed(commit).await {
+                    tracing::error!(%error, "no checkpoint was signed; the next append tries again");
+                }
+            }
+        });
+        tokio::spawn(poll_head(reader.clone(), sender, config.poll));
+        Ok(Self { reader, requests, seen, checkpointer })
     }
 
     /// Appends a request and returns when it is durable, or finally refused.
     ///
+    /// The request is judged as a whole, apart from all others. If every event id of it is in the log already with
+    /// the same content, the answer is [`AppendOutcome::AlreadyAppended`], whatever versions it expects: a resend is
+    /// harmless. If only some are, or the content differs, it is [`AppendOutcome::Rejected`]: an id belongs to one
+    /// request.
+    ///
     /// # Errors
     /// The database is lost; whether the events were appended is then unknown, and sending them again is safe.
     pub async fn append(&self, request: AppendRequest) -> Result<AppendOutcome, LogError> {
-        let _ = request;
-        Err(LogError::Closed)
+        if let Some(reason) = request::fault(&request) {
+            return Ok(AppendOutcome::Rejected { reason });
+        }
+        let (reply, outcome) = oneshot::channel();
+        self.requests.send(Waiting::new(request, reply)).await.map_err(|_| LogError::Closed)?;
+        outcome.await.map_err(|_| LogError::Closed)?
     }
 
-    /// Up to `limit` events of a stream, from `from_version` (1 for all), in order.
+    /// Up to `limit` events (10,000 at most) of a stream, from `from_version` (1 for all), in order.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -99,17 +161,15 @@ impl Log {
         from_version: i64,
         limit: i64,
     ) -> Result<Vec<Recorded>, LogError> {
-        let _ = (stream, from_version, limit);
-        Err(LogError::Closed)
+        self.reader.read_stream(stream, from_version, limit).await
     }
 
-    /// Up to `limit` events after position `after` (0 for all), in order.
+    /// Up to `limit` events (10,000 at most) after position `after` (0 for all), in order and without a gap.
     ///
     /// # Errors
     /// The database cannot be read.
     pub async fn read_all(&self, after: i64, limit: i64) -> Result<Vec<Recorded>, LogError> {
-        let _ = (after, limit);
-        Err(LogError::Closed)
+        self.reader.read_all(after, limit).await
     }
 
     /// The event with this id.
@@ -117,8 +177,7 @@ impl Log {
     /// # Errors
     /// The database cannot be read.
     pub async fn event_by_id(&self, event_id: Uuid) -> Result<Option<Recorded>, LogError> {
-        let _ = event_id;
-        Err(LogError::Closed)
+        self.reader.event_by_id(event_id).await
     }
 
     /// The version of a stream's last event; 0 where it has none.
@@ -126,8 +185,7 @@ impl Log {
     /// # Errors
     /// The database cannot be read.
     pub async fn stream_version(&self, stream: &StreamKey) -> Result<i64, LogError> {
-        let _ = stream;
-        Err(LogError::Closed)
+        self.reader.stream_version(stream).await
     }
 
     /// The committed head, as the database has it now.
@@ -135,7 +193,8 @@ impl Log {
     /// # Errors
     /// The database cannot be read.
     pub async fn head(&self) -> Result<Head, LogError> {
-        Err(LogError::Closed)
+        let mut connection = self.reader.pool().acquire().await?;
+        Ok(database::head(&mut connection).await?.into())
     }
 
     /// The last committed position this process knows of: its own appends at once, others' within
@@ -148,16 +207,58 @@ impl Log {
     /// empty.
     ///
     /// # Errors
-    /// The database cannot be read or written.
+    /// The database cannot be read or written, or what is in it does not fit.
     pub async fn checkpoint(&self) -> Result<Option<Checkpoint>, LogError> {
-        Err(LogError::Closed)
+        self.checkpointer.now(self.head().await?).await
     }
 
     /// The proof that the event at a position is in the log. Signs a checkpoint first where none covers it yet.
     ///
     /// # Errors
-    /// There is no such position, or the database cannot be read.
+    /// There is no such position, the database cannot be read, or what is in it does not fit.
     pub async fn proof(&self, position: i64) -> Result<Proof, LogError> {
-        Err(LogError::NoSuchPosition(position))
+        let head = self.head().await?;
+        if position < 1 || position > head.position {
+            return Err(LogError::NoSuchPosition(position));
+        }
+        if let Some(proof) = self.checkpointer.proof(position).await? {
+            return Ok(proof);
+        }
+        self.checkpointer.now(head).await?;
+        self.checkpointer.proof(position).await?.ok_or(LogError::NoSuchPosition(position))
+    }
+
+    /// The public half of the key that signs this process's checkpoints.
+    pub fn public_key(&self) -> [u8; 32] {
+        self.checkpointer.public_key()
+    }
+
+    /// A pool of connections that may read the log.
+    pub fn pool(&self) -> &PgPool {
+        self.reader.pool()
+    }
+}
+
+/// Looks the head up again and again, to see what other processes appended.
+async fn poll_head(reader: Reader, seen: Arc<watch::Sender<i64>>, every: Duration) {
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = seen.closed() => return,
+        }
+        // A database that does not answer is the appender's to report.
+        if let Ok(position) =
+            sqlx::query_scalar::<_, i64>("select position from log_head").fetch_one(reader.pool()).await
+        {
+            seen.send_if_modified(|known| {
+                let newer = position > *known;
+                if newer {
+                    *known = position;
+                }
+                newer
+            });
+        }
     }
 }

@@ -23,6 +23,7 @@ const OLDEST: (u32, u32) = (2, 10);
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
 /// Where NATS is, and how the control plane speaks to it.
+#[derive(Clone)]
 pub struct NatsEndpoints {
     /// `nats://host:port`.
     pub url: String,

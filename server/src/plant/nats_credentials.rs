@@ -35,6 +35,7 @@ pub enum CredentialError {
     Nkeys(#[from] nkeys::error::Error),
 }
 
+#[derive(Clone)]
 /// The key that signs NATS users: whoever holds it can issue any of them. It never leaves the control plane.
 pub struct AccountKey(KeyPair);
 

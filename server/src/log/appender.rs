@@ -1,0 +1,573 @@
+//! The group-commit appender: one task that takes whatever requests are waiting and appends them in one round trip.
+//!
+//! No timer holds a batch back: while one batch commits, the next one gathers by itself. Each request is judged on
+//! its own. The common case, in which everything is as remembered, is one call of `log_append`; whatever does not
+//! fit is looked up and judged again, so that a wrong memory costs a round trip and never a wrong answer.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use events::keys::StreamKey;
+use sqlx::{ConnectOptions, Connection, PgConnection, Row};
+use tokio::sync::{mpsc, oneshot, watch};
+use uuid::Uuid;
+
+use super::database::{self, HeadState, Meaning, StreamState};
+use super::plan::{Plan, StreamCache, holds, plan};
+use super::request::{AppendOutcome, AppendRequest, Placed};
+use super::same::same_content;
+use super::{LogConfig, LogError};
+use crate::clock;
+
+/// Most events of one transaction, unless one request alone has more.
+const BATCH_EVENTS: usize = 500;
+/// Misses after which the head's lock is taken before the batch is prepared.
+const OPTIMISTIC_TRIES: u32 = 2;
+/// Positions of one partition; `log_ensure_partitions` has the same number.
+const PARTITION: i64 = 1_000_000;
+/// Longest wait for one answer of the database before the connection is given up.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A request on its way, with the caller who waits for its outcome.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub request: AppendRequest,
+    pub reply: oneshot::Sender<Result<AppendOutcome, LogError>>,
+    /// Places tried when the connection was lost, any one of which may have been committed.
+    pub tried: Vec<Vec<Placed>>,
+}
+
+impl Waiting {
+    pub fn new(request: AppendRequest, reply: oneshot::Sender<Result<AppendOutcome, LogError>>) -> Self {
+        Self { request, reply, tried: Vec::new() }
+    }
+
+    fn events(&self) -> usize {
+        self.request.writes.iter().map(|write| write.events.len()).sum()
+    }
+
+    fn ids(&self) -> impl Iterator<Item = Uuid> {
+        self.request.writes.iter().flat_map(|write| &write.events).map(|event| event.event_id)
+    }
+
+    fn answer(self, outcome: AppendOutcome) {
+        // A caller that went away does not change what was appended.
+        let _ = self.reply.send(Ok(outcome));
+    }
+
+    fn fail(self, error: LogError) {
+        let _ = self.reply.send(Err(error));
+    }
+}
+
+/// Leaves that were committed, from a position on.
+#[derive(Debug)]
+pub(super) struct Committed {
+    pub first: i64,
+    pub leaves: Vec<[u8; 32]>,
+}
+
+/// How an attempt to append a batch ended, where it did not fail.
+enum Attempt {
+    /// The requests that fitted are committed and answered; those that did not are still in the batch.
+    Committed,
+    /// The head was not where it was thought to be. Nothing was written.
+    Overtaken,
+}
+
+pub(super) struct Appender {
+    config: LogConfig,
+    waiting: mpsc::Receiver<Waiting>,
+    connection: Option<PgConnection>,
+    head: HeadState,
+    streams: StreamCache,
+    seen: Arc<watch::Sender<i64>>,
+    committed: mpsc::UnboundedSender<Committed>,
+    /// Since when the database has not answered.
+    lost_since: Option<Instant>,
+}
+
+impl Appender {
+    pub fn new(
+        config: LogConfig,
+        waiting: mpsc::Receiver<Waiting>,
+        seen: Arc<watch::Sender<i64>>,
+        committed: mpsc::UnboundedSender<Committed>,
+    ) -> Self {
+        let head = HeadState { position: -1, hash: [0; 32], streams: 0 };
+        let streams = StreamCache::default();
+        Self { config, waiting, connection: None, head, streams, seen, committed, lost_since: None }
+    }
+
+    /// Runs until every handle on the log is gone and what they asked for is settled.
+    pub async fn run(mut self) {
+        let mut left_over = None;
+        loop {
+            let first = match left_over.take() {
+                Some(waiting) => waiting,
+                None => match self.waiting.recv().await {
+                    Some(waiting) => waiting,
+                    None => break,
+                },
+            };
+            // Lets callers that are ready to run put their requests in before the batch is closed.
+            tokio::task::yield_now().await;
+            let mut count = first.events();
+            let mut batch = vec![first];
+            while count < BATCH_EVENTS {
+                let Ok(next) = self.waiting.try_recv() else { break };
+                if count + next.events() > BATCH_EVENTS {
+                    left_over = Some(next);
+                    break;
+                }
+                count += next.events();
+                batch.push(next);
+            }
+            self.settle(batch).await;
+        }
+        if let Some(connection) = self.connection.take() {
+            let _ = connection.close().await;
+        }
+    }
+
+    /// Opens the connection and reads the head, where that has not been done.
+    pub async fn connect(&mut self) -> Result<(), LogError> {
+        if self.connection.is_some() {
+            return Ok(());
+        }
+        let options = database::connect_options(&self.config, "benchtrail-appender")?.options([
+            // With these the generic plan of the UNNEST joins keeps to the indexes.
+            ("enable_hashjoin", "off"),
+            ("enable_mergejoin", "off"),
+            ("enable_seqscan", "off"),
+            ("plan_cache_mode", "force_generic_plan"),
+            ("jit", "off"),
+            ("lock_timeout", "5s"),
+            ("statement_timeout", "15s"),
+            ("idle_in_transaction_session_timeout", "15s"),
+        ]);
+        let mut connection = answered(async { Ok(options.connect().await?) })
+            .await
+            .map_err(|error| LogError::Unavailable(error.to_string()))?;
+        let head = answered(database::head(&mut connection)).await?;
+        let next = head.position + 1;
+        answered(ensure_partitions(&mut connection, next)).await?;
+        self.head = head;
+        self.connection = Some(connection);
+        self.see(head.position);
+        Ok(())
+    }
+
+    fn see(&self, position: i64) {
+        self.seen.send_if_modified(|seen| {
+            let newer = position > *seen;
+            if newer {
+                *seen = position;
+            }
+            newer
+        });
+    }
+
+    /// Appends or refuses every request of a batch.
+    async fn settle(&mut self, mut batch: Vec<Waiting>) {
+        let mut misses = 0;
+        while !batch.is_empty() {
+            let error = match self.attempt(&mut batch, misses).await {
+                Ok(Attempt::Committed) => {
+                    self.lost_since = None;
+                    // Whatever is left did not fit what was remembered: look everything up.
+                    misses = misses.max(1);
+                    continue;
+                }
+                Ok(Attempt::Overtaken) => {
+                    misses += 1;
+                    continue;
+                }
+                Err(error) => error,
+            };
+            match database::meaning(&error) {
+                Meaning::Stale => misses += 1,
+                Meaning::NoPartition => {
+                    tracing::warn!(%error, "no partition for the next position; making it");
+                    let next = self.head.position + 1;
+                    if let Some(connection) = &mut self.connection
+                        && let Err(error) = answered(ensure_partitions(connection, next)).await
+                    {
+                        tracing::error!(%error, "the partition could not be made");
+                        self.connection = None;
+                    }
+                    batch = self.patience(batch, &error, misses).await;
+                    misses += 1;
+                }
+                Meaning::Lost | Meaning::Passing => {
+                    tracing::warn!(%error, "the append did not go through; trying again");
+                    self.connection = None;
+                    batch = self.patience(batch, &error, misses).await;
+                    misses += 1;
+                }
+                Meaning::Content if batch.len() > 1 => {
+                    // One of the requests is at fault. Alone, each gets its own answer.
+                    for waiting in batch {
+                        Box::pin(self.settle(vec![waiting])).await;
+                    }
+                    return;
+                }
+                Meaning::Content => {
+                    self.connection = None;
+                    for waiting in batch.drain(..) {
+                        let reason = format!("the database refused the event: {error}");
+                        waiting.answer(AppendOutcome::Rejected { reason });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits a little before the next try; once the database has been gone for too long, tells the callers.
+    async fn patience(&mut self, batch: Vec<Waiting>, error: &LogError, misses: u32) -> Vec<Waiting> {
+        let since = *self.lost_since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= self.config.give_up_after {
+            for waiting in batch {
+                waiting.fail(LogError::Unavailable(error.to_string()));
+            }
+            return Vec::new();
+        }
+        tokio::time::sleep(Duration::from_millis((20 << misses.min(6)).min(1000))).await;
+        batch
+    }
+
+    /// One try: with the first, what is remembered is trusted; after a miss everything is looked up; after two, the
+    /// head is locked before.
+    async fn attempt(&mut self, batch: &mut Vec<Waiting>, misses: u32) -> Result<Attempt, LogError> {
+        self.connect().await?;
+        let mut connection = self.connection.take().expect("connected above");
+        let result = if misses >= OPTIMISTIC_TRIES {
+            self.attempt_locked(&mut connection, batch).await
+        } else {
+            self.attempt_optimistic(&mut connection, batch, misses > 0).await
+        };
+        // A connection that was left in the middle of something is not used again.
+        let lost = matches!(&result, Err(error) if database::meaning(error) == Meaning::Lost);
+        if !lost {
+            self.connection = Some(connection);
+        }
+        result
+    }
+
+    async fn attempt_optimistic(
+        &mut self,
+        connection: &mut PgConnection,
+        batch: &mut Vec<Waiting>,
+        look_up: bool,
+    ) -> Result<Attempt, LogError> {
+        if look_up {
+            self.look_up(connection, batch).await?;
+            self.head = answered(database::head(connection)).await?;
+        } else {
+            self.learn_unknown_streams(connection, batch).await?;
+        }
+        let requests: Vec<&AppendRequest> = batch.iter().map(|waiting| &waiting.request).collect();
+        let plan = plan(&requests, &self.streams, self.head, clock::now());
+        if plan.accepted.is_empty() {
+            drop(plan);
+            // Nothing to append: whatever is left was doubted only because of what is remembered.
+            if !look_up {
+                self.look_up(connection, batch).await?;
+            }
+            return Ok(Attempt::Committed);
+        }
+        let appended = match answered(send(connection, &plan)).await {
+            Ok(appended) => appended,
+            Err(error) => {
+                if database::meaning(&error) == Meaning::Lost {
+                    let tried = plan.accepted;
+                    remember_tries(batch, tried);
+                }
+                return Err(error);
+            }
+        };
+        if !appended {
+            return Ok(Attempt::Overtaken);
+        }
+        let done = Done::of(plan);
+        self.committed(batch, done);
+        if !batch.is_empty() {
+            self.look_up(connection, batch).await?;
+        }
+        Ok(Attempt::Committed)
+    }
+
+    async fn attempt_locked(
+        &mut self,
+        connection: &mut PgConnection,
+        batch: &mut Vec<Waiting>,
+    ) -> Result<Attempt, LogError> {
+        let mut transaction = answered(async { Ok(connection.begin().await?) }).await?;
+        self.head = answered(database::lock_head(&mut transaction)).await?;
+        self.look_up(&mut transaction, batch).await?;
+        let requests: Vec<&AppendRequest> = batch.iter().map(|waiting| &waiting.request).collect();
+        let plan = plan(&requests, &self.streams, self.head, clock::now());
+        if plan.accepted.is_empty() {
+            drop(plan);
+            answered(async { Ok(transaction.rollback().await?) }).await?;
+            return Ok(Attempt::Committed);
+        }
+        let sent = answered(async {
+            let appended = send(&mut transaction, &plan).await?;
+            transaction.commit().await?;
+            Ok(appended)
+        });
+        match sent.await {
+            Ok(true) => {}
+            Ok(false) => return Ok(Attempt::Overtaken),
+            Err(error) => {
+                if database::meaning(&error) == Meaning::Lost {
+                    let tried = plan.accepted;
+                    remember_tries(batch, tried);
+                }
+                return Err(error);
+            }
+        }
+        let done = Done::of(plan);
+        self.committed(batch, done);
+        Ok(Attempt::Committed)
+    }
+
+    /// Looks up the streams that the batch needs and that are not remembered. A stream believed to be new is not
+    /// looked up: the database refuses it if it is not.
+    async fn learn_unknown_streams(
+        &mut self,
+        connection: &mut PgConnection,
+        batch: &[Waiting],
+    ) -> Result<(), LogError> {
+        let mut unknown: Vec<&str> = batch
+            .iter()
+            .flat_map(|waiting| &waiting.request.writes)
+            .filter(|write| !holds(write.expected, 0) || write.expected == super::Expected::Any)
+            .filter(|write| self.streams.get(&write.stream).is_none())
+            .map(|write| write.stream.as_str())
+            .collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        unknown.sort_unstable();
+        unknown.dedup();
+        for (key, state) in answered(database::streams(connection, &unknown)).await? {
+            self.streams.insert(key, state);
+        }
+        Ok(())
+    }
+
+    /// Looks up every stream and every id of the batch, and answers the requests whose fate that decides: resends,
+    /// reused ids and conflicts. Those that are left fit.
+    async fn look_up(
+        &mut self,
+        connection: &mut PgConnection,
+        batch: &mut Vec<Waiting>,
+    ) -> Result<(), LogError> {
+        let writes = || batch.iter().flat_map(|waiting| &waiting.request.writes);
+        let mut keys: Vec<&str> = writes().map(|write| write.stream.as_str()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        // The streams before the ids: if an id is not there afterwards, its request was not yet appended when the
+        // versions were read, so that a version that does not fit is a conflict and not the request's own doing.
+        let found = answered(database::streams(connection, &keys)).await?;
+        for write in writes() {
+            self.streams.forget(&write.stream);
+        }
+        for (key, state) in found {
+            self.streams.insert(key, state);
+        }
+        let ids: Vec<Uuid> = batch.iter().flat_map(Waiting::ids).collect();
+        let positions = answered(database::positions(connection, &ids)).await?;
+
+        // All outcomes before the first answer: an error on the way must leave the batch whole.
+        let mut outcomes = Vec::with_capacity(batch.len());
+        for waiting in batch.iter() {
+            let places: Vec<Option<i64>> = waiting.ids().map(|id| positions.get(&id).copied()).collect();
+            outcomes.push(if places.iter().any(Option::is_some) {
+                Some(judge_known(connection, waiting, &places).await?)
+            } else {
+                self.conflict(&waiting.request)
+            });
+        }
+        for (waiting, outcome) in std::mem::take(batch).into_iter().zip(outcomes) {
+            match outcome {
+                Some(outcome) => waiting.answer(outcome),
+                None => batch.push(waiting),
+            }
+        }
+        Ok(())
+    }
+
+    /// The conflict of a request with what is remembered, if there is one.
+    fn conflict(&self, request: &AppendRequest) -> Option<AppendOutcome> {
+        request.writes.iter().find_map(|write| {
+            let actual = self.streams.get(&write.stream).map_or(0, |stream| stream.version);
+            (!holds(write.expected, actual)).then(|| AppendOutcome::VersionConflict {
+                stream: write.stream.clone(),
+                expected: write.expected,
+                actual,
+            })
+        })
+    }
+
+    /// Takes note of a commit and answers the requests that it appended, leaving the others in the batch.
+    fn committed(&mut self, batch: &mut Vec<Waiting>, done: Done) {
+        let first = done.old.position + 1;
+        self.head = done.new;
+        for (key, state) in done.streams {
+            self.streams.insert(key, state);
+        }
+        self.see(done.new.position);
+        let _ = self.committed.send(Committed { first, leaves: done.leaves });
+
+        let mut accepted: HashMap<usize, Vec<Placed>> = done.accepted.into_iter().collect();
+        for (index, waiting) in std::mem::take(batch).into_iter().enumerate() {
+            match accepted.remove(&index) {
+                Some(events) => waiting.answer(appended(events)),
+                None => batch.push(waiting),
+            }
+        }
+        if first / PARTITION != (done.new.position + 1) / PARTITION {
+            self.make_partitions_ahead(done.new.position + 1);
+        }
+    }
+
+    /// Makes the partition after the present one, beside the appends and long before it is needed.
+    fn make_partitions_ahead(&self, position: i64) {
+        let config = self.config.clone();
+        tokio::spawn(async move {
+            let made = async {
+                let mut connection =
+                    database::connect_options(&config, "benchtrail-partitions")?.connect().await?;
+                ensure_partitions(&mut connection, position).await?;
+                connection.close().await?;
+                Ok::<(), LogError>(())
+            };
+            if let Err(error) = made.await {
+                tracing::error!(%error, position, "the next partition of the event log could not be made");
+            }
+        });
+    }
+}
+
+/// What a plan leaves behind once it is committed, free of the batch it borrowed from.
+struct Done {
+    accepted: Vec<(usize, Vec<Placed>)>,
+    streams: Vec<(StreamKey, StreamState)>,
+    leaves: Vec<[u8; 32]>,
+    old: HeadState,
+    new: HeadState,
+}
+
+impl Done {
+    fn of(plan: Plan<'_>) -> Self {
+        Self {
+            accepted: plan.accepted,
+            streams: plan.streams.into_iter().map(|(key, state)| (key.clone(), state)).collect(),
+            leaves: plan.leaves,
+            old: plan.old,
+            new: plan.new,
+        }
+    }
+}
+
+fn appended(events: Vec<Placed>) -> AppendOutcome {
+    // A request without events never gets here.
+    let first = events.first().map_or(0, |placed| placed.position);
+    let last = events.last().map_or(0, |placed| placed.position);
+    AppendOutcome::Appended { first, last, events }
+}
+
+fn remember_tries(batch: &mut [Waiting], tried: Vec<(usize, Vec<Placed>)>) {
+    for (index, places) in tried {
+        batch[index].tried.push(places);
+    }
+}
+
+/// The outcome of a request some of whose ids are in the log already.
+async fn judge_known(
+    connection: &mut PgConnection,
+    waiting: &Waiting,
+    places: &[Option<i64>],
+) -> Result<AppendOutcome, LogError> {
+    let Some(positions) = places.iter().copied().collect::<Option<Vec<i64>>>() else {
+        let (id, position) = waiting
+            .ids()
+            .zip(places)
+            .find_map(|(id, place)| place.map(|position| (id, position)))
+            .expect("some id is known");
+        return Ok(AppendOutcome::Rejected {
+            reason: format!(
+                "event id {id} is at position {position} already, but others of this request are not in the log: \
+                 an id belongs to one request; make new ids for new events"
+            ),
+        });
+    };
+    if let Some(events) =
+        waiting.tried.iter().find(|tried| tried.iter().map(|p| p.position).eq(positions.iter().copied()))
+    {
+        // This very request: it had been committed when the connection was lost.
+        return Ok(appended(events.clone()));
+    }
+    if let Some(id) = answered(same_content(connection, &waiting.request, &positions)).await? {
+        return Ok(AppendOutcome::Rejected {
+            reason: format!(
+                "event id {id} is in the log already with other content; make a new id for a new event"
+            ),
+        });
+    }
+    Ok(AppendOutcome::AlreadyAppended { positions })
+}
+
+/// Waits for the database, but not for ever: a connection that went silent counts as lost.
+async fn answered<T>(answer: impl Future<Output = Result<T, LogError>>) -> Result<T, LogError> {
+    match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
+        Ok(answer) => answer,
+        Err(_) => Err(LogError::Database(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))),
+    }
+}
+
+async fn ensure_partitions(connection: &mut PgConnection, position: i64) -> Result<(), LogError> {
+    sqlx::query("select log_ensure_partitions($1)").bind(position).execute(connection).await?;
+    Ok(())
+}
+
+/// Calls `log_append`; false where the head was overtaken.
+async fn send(connection: &mut PgConnection, plan: &Plan<'_>) -> Result<bool, LogError> {
+    let columns = &plan.columns;
+    let hashes: Vec<&[u8]> = columns.hash.iter().map(|hash| &hash[..]).collect();
+    let row = sqlx::query(
+        "select log_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, \
+         $20, $21, $22, $23, $24)",
+    )
+    .bind(plan.old.position)
+    .bind(&plan.old.hash[..])
+    .bind(plan.old.streams)
+    .bind(&plan.new.hash[..])
+    .bind(database::PgTimestamp(plan.recorded_at))
+    .bind(&columns.created_no)
+    .bind(&columns.created_key)
+    .bind(&columns.created_version)
+    .bind(&columns.moved_no)
+    .bind(&columns.moved_from)
+    .bind(&columns.moved_to)
+    .bind(&columns.stream_no)
+    .bind(&columns.version)
+    .bind(&columns.occurred_at)
+    .bind(&columns.event_id)
+    .bind(&columns.schema_version)
+    .bind(&columns.event_type)
+    .bind(&columns.org)
+    .bind(&columns.actor_kind)
+    .bind(&columns.actor_id)
+    .bind(&columns.causation_id)
+    .bind(&columns.correlation_id)
+    .bind(&columns.payload)
+    .bind(hashes)
+    .fetch_one(connection)
+    .await?;
+    Ok(row.try_get(0)?)
+}

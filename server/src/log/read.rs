@@ -1,0 +1,199 @@
+//! Reading the log.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, RwLock, RwLockReadGuard};
+
+use bytes::Bytes;
+use events::envelope::Recorded;
+use events::keys::StreamKey;
+use futures::TryStreamExt;
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgPool, PgRow};
+use sqlx::{AssertSqlSafe, Postgres, Row};
+use uuid::Uuid;
+
+use super::LogError;
+use super::database;
+use super::raw::{COLUMNS, RawEvent, copied_row};
+
+/// Most stream keys remembered.
+const MOST_KEYS: usize = 200_000;
+/// From this many events on, a range is copied out rather than selected: cheaper for each row, dearer to start.
+const COPY_FROM: i64 = 200;
+/// Most events read at once.
+pub(super) const MOST_EVENTS: i64 = 10_000;
+
+/// Reads events. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Reader {
+    pool: PgPool,
+    keys: Arc<RwLock<HashMap<i64, StreamKey>>>,
+}
+
+/// Rows of a range as the database sent them, in order.
+#[derive(Debug, Default)]
+pub(super) struct RawRows(Vec<Bytes>);
+
+impl RawRows {
+    /// The events. A row that cannot be read is an error of its own, and the rows after it are still there.
+    pub fn iter(&self) -> impl Iterator<Item = Result<RawEvent<'_>, LogError>> {
+        self.0
+            .iter()
+            .enumerate()
+            .filter_map(|(at, message)| copied_row(message, at == 0))
+            .map(RawEvent::of_copied)
+    }
+}
+
+impl Reader {
+    pub fn new(pool: PgPool) -> Self {
+        Self { pool, keys: Arc::default() }
+    }
+
+    pub fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// The rows of the positions after `after`, up to `last`.
+    pub async fn raw_range(&self, after: i64, last: i64) -> Result<RawRows, LogError> {
+        // COPY takes no parameters; two numbers are safe to write out.
+        let sql = format!(
+            "copy (select {COLUMNS} from events where position > {after} and position <= {last} order by position) \
+             to stdout (format binary)"
+        );
+        let mut borrowed = Borrowed(Some(self.pool.acquire().await?));
+        let connection = borrowed.0.as_mut().expect("acquired above");
+        let mut messages =
+            Vec::with_capacity(usize::try_from((last - after).clamp(0, MOST_EVENTS)).unwrap_or(0));
+        let mut stream = connection.copy_out_raw(&sql).await?;
+        while let Some(message) = stream.try_next().await? {
+            messages.push(message);
+        }
+        drop(stream);
+        borrowed.give_back();
+        Ok(RawRows(messages))
+    }
+
+    pub async fn read_all(&self, after: i64, limit: i64) -> Result<Vec<Recorded>, LogError> {
+        let limit = limit.clamp(0, MOST_EVENTS);
+        if limit >= COPY_FROM {
+            // Positions have no gaps, so a number of events is a range of positions.
+            let rows = self.raw_range(after, after.saturating_add(limit)).await?;
+            return self.recorded(rows.iter()).await;
+        }
+        let sql = format!("select {COLUMNS} from events where position > $1 order by position limit $2");
+        let rows = sqlx::query(AssertSqlSafe(sql)).bind(after).bind(limit).fetch_all(&self.pool).await?;
+        self.recorded(rows.iter().map(RawEvent::of_row)).await
+    }
+
+    pub async fn read_stream(
+        &self,
+        stream: &StreamKey,
+        from_version: i64,
+        limit: i64,
+    ) -> Result<Vec<Recorded>, LogError> {
+        let sql = format!(
+            "select {COLUMNS} from events where stream_no = (select stream_no from streams where stream_key = $1) \
+             and version >= $2 order by version limit $3"
+        );
+        let rows: Vec<PgRow> = sqlx::query(AssertSqlSafe(sql))
+            .bind(stream.as_str())
+            .bind(from_version)
+            .bind(limit.clamp(0, MOST_EVENTS))
+            .fetch_all(&self.pool)
+            .await?;
+        rows.iter().map(|row| Ok(RawEvent::of_row(row)?.recorded(stream.clone()))).collect()
+    }
+
+    pub async fn event_by_id(&self, event_id: Uuid) -> Result<Option<Recorded>, LogError> {
+        let sql = format!(
+            "select {COLUMNS} from events where position = (select position from event_ids where event_id = $1)"
+        );
+        let row = sqlx::query(AssertSqlSafe(sql)).bind(event_id).fetch_optional(&self.pool).await?;
+        Ok(self.recorded(row.iter().map(RawEvent::of_row)).await?.pop())
+    }
+
+    pub async fn stream_version(&self, stream: &StreamKey) -> Result<i64, LogError> {
+        let version = sqlx::query_scalar("select version from streams where stream_key = $1")
+            .bind(stream.as_str())
+            .fetch_optional(&self.pool)
+            .await?;
+        Ok(version.unwrap_or(0))
+    }
+
+    /// Owned events of rows that were read.
+    async fn recorded<'a>(
+        &self,
+        rows: impl Iterator<Item = Result<RawEvent<'a>, LogError>>,
+    ) -> Result<Vec<Recorded>, LogError> {
+        let rows: Vec<RawEvent<'_>> = rows.collect::<Result<_, _>>()?;
+        let keys = self.keys_of(&rows).await?;
+        Ok(rows.iter().map(|row| row.recorded(keys[&row.stream_no].clone())).collect())
+    }
+
+    /// The memory of stream keys, with at least those of `rows` in it.
+    pub async fn keys_of(
+        &self,
+        rows: &[RawEvent<'_>],
+    ) -> Result<RwLockReadGuard<'_, HashMap<i64, StreamKey>>, LogError> {
+        loop {
+            let unknown: HashSet<i64> = {
+                let keys = self.keys.read().expect("no holder of this lock panics");
+                let unknown: HashSet<i64> = rows
+                    .iter()
+                    .map(|row| row.stream_no)
+                    .filter(|number| !keys.contains_key(number))
+                    .collect();
+                if unknown.is_empty() {
+                    return Ok(keys);
+                }
+                unknown
+            };
+            self.learn_keys(rows, &unknown).await?;
+        }
+    }
+
+    async fn learn_keys(&self, rows: &[RawEvent<'_>], unknown: &HashSet<i64>) -> Result<(), LogError> {
+        let numbers: Vec<i64> = unknown.iter().copied().collect();
+        let found = sqlx::query("select stream_no, stream_key from streams where stream_no = any($1)")
+            .bind(&numbers)
+            .fetch_all(&self.pool)
+            .await?;
+        let found: HashMap<i64, StreamKey> = found
+            .iter()
+            .map(|row| Ok((row.try_get(0)?, database::stream_key(row.try_get(1)?)?)))
+            .collect::<Result<_, LogError>>()?;
+        if let Some(row) =
+            rows.iter().find(|row| unknown.contains(&row.stream_no) && !found.contains_key(&row.stream_no))
+        {
+            let what = format!("there is no stream with number {}", row.stream_no);
+            return Err(LogError::Damaged { position: row.position, what });
+        }
+        let mut keys = self.keys.write().expect("no holder of this lock panics");
+        if keys.len() + found.len() > MOST_KEYS {
+            // Emptied of everything but what these rows need, or they would never find all their keys at once.
+            let wanted: HashSet<i64> = rows.iter().map(|row| row.stream_no).collect();
+            keys.retain(|number, _| wanted.contains(number));
+        }
+        keys.extend(found);
+        Ok(())
+    }
+}
+
+/// A connection that goes back to the pool only when its answer was read to the end: one left in the middle of a
+/// COPY would give the next borrower the rest of it.
+struct Borrowed(Option<PoolConnection<Postgres>>);
+
+impl Borrowed {
+    fn give_back(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.take() {
+            drop(connection.detach());
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The views can be thrown away and made again from the log, byte for byte, while reads go on; and the log shows tampering.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use serde_json::Value;
+use sqlx::PgPool;
+use support::agent::Agent;
+use support::control_plane::ControlPlane;
+use support::live::Live;
+use support::{database, workloads};
+
+/// A plant with one finished (simulated) run in its log.
+async fn after_a_run() -> (ControlPlane, Agent, support::api::Api) {
+    let plane = ControlPlane::start().await;
+    let admin = plane.admin().await;
+    let agent = Agent::start(&plane, &admin, "replay-host").await;
+    let mut server = Live::open(&admin, "local:server", 0).await;
+    server.until("the server online", |e| e.payload["state"] == "online").await;
+    let (run, _) = agent.execute(&admin, "replay", workloads::refserver(&[1, 4], 20, 8)).await;
+    let mut live = Live::open(&admin, run.trim_start_matches("run/"), 0).await;
+    live.until("the end of the run", |e| e.event_type == "run.finished").await;
+    (plane, agent, admin)
+}
+
+#[tokio::test]
+async fn rebuilt_views_equal_the_live_ones_while_reads_go_on() {
+    let (plane, mut agent, admin) = after_a_run().await;
+    agent.stop();
+    let views = [
+        "v_projects",
+        "v_workloads",
+        "v_scenarios",
+        "v_runs",
+        "v_jobs",
+        "v_metrumbench_llm_outputs",
+        "v_benchmark_results",
+        "v_telemetry_job_summary",
+        "v_telemetry_per_gpu_summary",
+        "v_telemetry_buckets",
+        "v_log_lines",
+    ];
+    let mut before: Vec<Value> = Vec::new();
+    for view in views {
+        before.push(Value::Array(admin.rows(&format!("/api/{view}")).await));
+    }
+
+    // Readers that never stop, and never see fewer rows than before.
+    let (stop, reads) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let reader = tokio::spawn({
+        let (admin, stop, reads) = (admin.clone(), stop.clone(), reads.clone());
+        async move {
+            while !stop.load(Ordering::Relaxed) {
+                let rows = admin.rows("/api/v_benchmark_results").await;
+                assert_eq!(rows.len(), 2, "a reader saw a view without its rows");
+                reads.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    let (status, text) = plane.command(&["rebuild"]).await;
+    stop.store(true, Ordering::Relaxed);
+    reader.await.expect("no reader failed");
+    assert!(status.success(), "{text}");
+    assert!(reads.load(Ordering::Relaxed) > 0, "reads went on");
+
+    for (view, before) in views.iter().zip(before) {
+        let after = Value::Array(admin.rows(&format!("/api/{view}")).await);
+        assert_eq!(after.to_string(), before.to_string(), "{view} differs after the rebuild");
+    }
+    let (status, text) = plane.command(&["verify"]).await;
+    assert!(status.success(), "{text}");
+}
+
+#[tokio::test]
+async fn one_flipped_byte_is_found_at_its_position() {
+    let (mut plane, _agent, _admin) = after_a_run().await;
+    // The control plane stops; its database is started again alone by `verify` on a copy of the folder.
+    let (status, text) = plane.command(&["verify"]).await;
+    assert!(status.success(), "the log fits before: {text}");
+    let pool = database::open(&plane.database_url()).await;
+    let victim: i64 =
+        sqlx::query_scalar("select max(position) / 2 from events").fetch_one(&pool).await.expect("a log");
+    tamper(&pool, victim).await;
+    let (status, text) = plane.command(&["verify"]).await;
+    assert_eq!(status.code(), Some(3), "{text}");
+    assert!(text.contains(&victim.to_string()), "position {victim} is named: {text}");
+    plane.stop();
+}
+
+/// What only the database's superuser can do: switch the guards off and change one byte.
+async fn tamper(pool: &PgPool, position: i64) {
+    let mut tx = pool.begin().await.expect("a transaction");
+    sqlx::query("set local session_replication_role = replica").execute(&mut *tx).await.expect("a superuser");
+    let changed = sqlx::query(
+        "update events set payload = overlay(payload placing 'X' from length(payload) / 2 for 1) where position = $1",
+    )
+    .bind(position)
+    .execute(&mut *tx)
+    .await
+    .expect("changed");
+    assert_eq!(changed.rows_affected(), 1);
+    tx.commit().await.expect("committed");
+}
