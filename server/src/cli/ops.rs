@@ -31,7 +31,8 @@ pub async fn seed(args: &DirArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Puts what every installation has into the catalogue; what is there already stays.
-pub async fn seed_catalogue(_state: &AppState) -> anyhow::Result<()> {
+pub async fn seed_catalogue(state: &AppState) -> anyhow::Result<()> {
+    crate::seed::seed(&state.log).await?;
     Ok(())
 }
 
