@@ -12,6 +12,7 @@ mod same;
 mod signing;
 mod verify;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -180,6 +181,14 @@ impl Log {
     /// The database cannot be read.
     pub async fn event_by_id(&self, event_id: Uuid) -> Result<Option<Recorded>, LogError> {
         self.reader.event_by_id(event_id).await
+    }
+
+    /// Where the events with these ids stand; ids that are not in the log are left out.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn positions_of(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, i64>, LogError> {
+        self.reader.positions_of(ids).await
     }
 
     /// The version of a stream's last event; 0 where it has none.
