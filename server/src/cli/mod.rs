@@ -10,6 +10,11 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+/// The organisation of the first account.
+const DEFAULT_ORG: &str = "main";
+/// The e-mail of the first account.
+const DEFAULT_ADMIN: &str = "admin@benchtrail.local";
+
 /// The control plane of Benchtrail: the event log, its views, the API, the live stream and the page.
 #[derive(Debug, Parser)]
 #[command(name = "benchtrail", version, max_term_width = 100)]

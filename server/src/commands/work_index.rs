@@ -273,6 +273,11 @@ impl Index {
         completed.map(|(key, _)| key.clone()).collect()
     }
 
+    /// A server, removed ones included.
+    pub fn server(&self, key: &ServerKey) -> Option<&Server> {
+        self.servers.get(key)
+    }
+
     /// Every server, removed ones included.
     pub fn servers(&self) -> Vec<(ServerKey, Server)> {
         self.servers.iter().map(|(key, server)| (key.clone(), server.clone())).collect()

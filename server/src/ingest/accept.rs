@@ -1,6 +1,6 @@
 //! Accept: the only door. Authenticated reports are judged against the log, appended, and answered after the commit.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use events::envelope::Recorded;
 use events::keys::JobKey;
@@ -34,7 +34,7 @@ pub async fn accept(
         return ReportReply { results: Vec::new(), error: Some(refused.api_error()) };
     }
     let mut door = Door { state, identity, items: &batch.items, now, outcomes: vec![None; batch.items.len()] };
-    let mut ended = BTreeSet::new();
+    let mut ended = BTreeMap::new();
     if let Err(Retry(message)) = door.run(&mut ended).await {
         door.fill(&message);
     }
@@ -42,8 +42,8 @@ pub async fn accept(
     debug_assert_eq!(results.len(), batch.items.len());
     record_rejections(state, identity, &batch.items, &results, now).await;
     count(state, &results);
-    for job in ended {
-        follow_up::job_ended(state, job);
+    for (job, event_id) in ended {
+        follow_up::job_ended(state, job, event_id);
     }
     ReportReply { results, error: None }
 }
@@ -130,7 +130,7 @@ enum Round {
 }
 
 impl Door<'_> {
-    async fn run(&mut self, ended: &mut BTreeSet<JobKey>) -> Result<(), Retry> {
+    async fn run(&mut self, ended: &mut BTreeMap<JobKey, Uuid>) -> Result<(), Retry> {
         self.find_duplicates().await?;
         let mut one_by_one = false;
         for _ in 0..ROUNDS {
@@ -304,14 +304,15 @@ impl Door<'_> {
     async fn append_all(
         &mut self,
         requests: Requests,
-        ended: &mut BTreeSet<JobKey>,
+        ended: &mut BTreeMap<JobKey, Uuid>,
     ) -> Result<Round, Retry> {
         for (request, indices) in requests.finish() {
             match self.state.log.append(request).await? {
                 AppendOutcome::Appended { events, .. } => {
                     for (index, placed) in indices.into_iter().zip(events) {
                         self.outcomes[index] = Some(ItemOutcome::Accepted { position: placed.position });
-                        ended.extend(ended_by(&self.items[index].body).cloned());
+                        let item = &self.items[index];
+                        ended.extend(ended_by(&item.body).map(|job| (job.clone(), item.event_id)));
                     }
                 }
                 AppendOutcome::AlreadyAppended { positions } => {

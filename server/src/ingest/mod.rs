@@ -1,15 +1,18 @@
 //! The one door for agents: what they claim is judged here, and only what is accepted becomes events.
 //!
-//! [`accept::accept`] is the door; [`http`] and `nats` are its two thin bindings.
+//! [`accept::accept`] is the door; [`http`] and [`nats`] are its two thin bindings.
 
 pub mod accept;
+pub mod batch;
 mod blobs;
 mod bounds;
 mod error;
 mod follow_up;
+pub mod heartbeat;
 pub mod http;
 mod jobs;
 mod judge;
+pub mod nats;
 mod rejections;
 mod request;
 
