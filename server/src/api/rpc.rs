@@ -7,8 +7,8 @@ use axum::response::{IntoResponse, Response};
 use events::access::Role;
 use events::api::{CommandReply, CreateApiToken, RevokeApiToken, SignIn};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -23,6 +23,7 @@ use crate::commands::{
     CommandError, RequestMeta, cancel_job, cancel_run, check_readiness, create_project,
     create_server_config_instance, create_workload, flag_result, preview_commands, start_run,
 };
+use crate::log::{self, VerifyOptions};
 use crate::state::AppState;
 
 /// One command.
@@ -49,6 +50,7 @@ pub const COMMANDS: &[Command] = &[
     command("create_api_token", Access::Person(Role::Viewer), "Makes an API token, shown once."),
     command("revoke_api_token", Access::Person(Role::Viewer), "Revokes an API token."),
     command("create_checkpoint", Access::Person(Role::Viewer), "Signs the log's present head."),
+    command("verify_log", Access::Person(Role::Admin), "Walks the log and names the first position that does not fit."),
     command("create_project", MEMBER, "Creates a project, with its workloads and their scenarios."),
     command("create_workload", MEMBER, "Adds a workload with its scenarios to a project."),
     command("check_readiness", Access::Person(Role::Viewer), "Says what stands in a workload's way, and the cures."),
@@ -64,6 +66,18 @@ pub const COMMANDS: &[Command] = &[
         "Registers a server and makes its agent's one-time token.",
     ),
 ];
+
+/// `POST /api/rpc/verify_log`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VerifyLog {
+    /// The first position to look at; 1 by default.
+    #[serde(default)]
+    p_from: Option<i64>,
+    /// The last position to look at; the head by default.
+    #[serde(default)]
+    p_to: Option<i64>,
+}
 
 /// What a command answers, and the cookie it sets.
 struct Answer {
@@ -165,6 +179,7 @@ impl Call<'_> {
             "create_api_token" => self.create_api_token().await,
             "revoke_api_token" => self.revoke_api_token().await,
             "create_checkpoint" => self.create_checkpoint().await,
+            "verify_log" => self.verify_log().await,
             "create_project" => done(create_project::create_project(state, principal, self.args()?, self.meta()).await),
             "create_workload" => done(create_workload::create_workload(state, principal, self.args()?, self.meta()).await),
             "check_readiness" => done(check_readiness::check_readiness(state, principal, self.args()?, self.meta()).await),
@@ -262,6 +277,13 @@ impl Call<'_> {
         let position =
             api_tokens::revoke(&state.log, &state.pool, self.principal, &args, correlation_id, now).await?;
         Answer::of(&reply(position, [("token_id", json!(args.p_token_id))]))
+    }
+
+    async fn verify_log(&self) -> Result<Answer, Failure> {
+        let args: VerifyLog = self.args()?;
+        let options = VerifyOptions { from: args.p_from.unwrap_or(1), to: args.p_to, ..VerifyOptions::default() };
+        let report = log::verify(&self.state.pool, &options, |_| {}).await?;
+        Answer::of(&crate::cli::verify_json(&report))
     }
 
     async fn create_checkpoint(&self) -> Result<Answer, Failure> {

@@ -5,6 +5,8 @@ mod ops;
 mod people;
 mod serve;
 
+pub use ops::verify_json;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -240,7 +240,7 @@ impl Door<'_> {
             jobs.get(&self.state.log, key).await?;
         }
         if let ReportBody::Blob { blob, .. } = &item.body
-            && !super::blobs::is_durable(self.state, self.identity.org(), &blob.sha256, blob.size).await?
+            && self.state.blobs.size(self.identity.org(), &blob.sha256).await? != Some(blob.size)
         {
             return Ok(Err(Refused::new(
                 "blob_missing",

@@ -4,7 +4,6 @@
 
 pub mod accept;
 pub mod batch;
-mod blobs;
 mod bounds;
 mod error;
 mod follow_up;
@@ -20,6 +19,7 @@ pub use bounds::is_sha256;
 pub use error::Refused;
 pub use rejections::Rejections;
 
+use crate::blobs::BlobError;
 use crate::domain::LoadError;
 use crate::log::LogError;
 
@@ -43,6 +43,12 @@ impl From<LogError> for Retry {
 
 impl From<LoadError> for Retry {
     fn from(error: LoadError) -> Self {
+        Self::because(&error)
+    }
+}
+
+impl From<BlobError> for Retry {
+    fn from(error: BlobError) -> Self {
         Self::because(&error)
     }
 }
