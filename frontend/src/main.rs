@@ -1,5 +1,1 @@
-//! The wasm entry: takes the placeholder away and mounts the page.
-
-fn main() {
-    app::mount();
-}
+fn main() {}

@@ -19,5 +19,4 @@ pub mod readiness;
 pub mod relay;
 pub mod resolve;
 pub mod secrets;
-pub mod seed;
 pub mod state;

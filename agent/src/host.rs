@@ -1,0 +1,66 @@
+//! What this host is and has.
+
+use std::fs;
+
+use events::server_host::HostCapabilities;
+
+use crate::policy::Policy;
+use crate::telemetry::{self, Topology};
+
+/// Looks at the host. What cannot be read stays empty.
+pub fn capabilities(policy: &Policy, clock_offset_ms: Option<f64>) -> HostCapabilities {
+    let (gpus, driver_version) = telemetry::gpus();
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    HostCapabilities {
+        agent_version: env!("CARGO_PKG_VERSION").into(),
+        os: os_name(&fs::read_to_string("/etc/os-release").unwrap_or_default()),
+        kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
+        cpu_model: cpu_model(&cpuinfo),
+        cpus: std::thread::available_parallelism().map_or(0, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
+        cpu_sockets: Topology::read().sockets(),
+        ram_total_bytes: telemetry::read_memory().map_or(0, |memory| memory.total),
+        gpus,
+        driver_version,
+        executables: policy.executables_present(),
+        models: policy.models_present(),
+        clock_offset_ms,
+    }
+}
+
+fn os_name(os_release: &str) -> String {
+    let name = os_release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    name.unwrap_or_default().trim_matches('"').to_owned()
+}
+
+/// x86 says `model name`; Arm names its parts by number only.
+fn cpu_model(cpuinfo: &str) -> String {
+    let field = |key: &str| {
+        cpuinfo.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            (name.trim() == key).then(|| value.trim().to_owned())
+        })
+    };
+    field("model name")
+        .or_else(|| {
+            Some(format!("CPU part {} of implementer {}", field("CPU part")?, field("CPU implementer")?))
+        })
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processor_is_named_as_the_kernel_names_it() {
+        assert_eq!(cpu_model("processor\t: 0\nmodel name\t: AMD EPYC 9654\n"), "AMD EPYC 9654");
+        let arm = "CPU implementer\t: 0x41\nCPU part\t: 0xd40\n";
+        assert_eq!(cpu_model(arm), "CPU part 0xd40 of implementer 0x41");
+        assert_eq!(cpu_model(""), "");
+    }
+
+    #[test]
+    fn the_system_is_named_without_quotes() {
+        assert_eq!(os_name("ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n"), "Debian GNU/Linux 12");
+    }
+}

@@ -1,0 +1,21 @@
+//! One attempt at one job: verify, plan, serve, load, measure, report.
+
+mod attempt;
+mod place;
+mod placeholders;
+mod plan;
+mod progress;
+mod record;
+mod reporter;
+mod steps;
+mod uploads;
+mod verify;
+
+pub(crate) use attempt::stamped;
+pub use attempt::{Attempt, Host, Stop, carry_out};
+pub use place::Place;
+pub use plan::Refusal;
+pub use record::{Record, RecordError};
+pub use reporter::Reporter;
+pub use uploads::{Upload, Uploader};
+pub use verify::{NotVerified, verify};

@@ -1,0 +1,106 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn job(commands: Value) -> AssignedJob {
+    let mut all = json!({
+        "serve_argv": [], "tool_argv": ["env"], "readiness_path": "/health", "readiness_timeout_s": 60,
+        "job_timeout_s": 60, "templates": []
+    });
+    for (key, value) in commands.as_object().unwrap() {
+        all[key] = value.clone();
+    }
+    serde_json::from_value(json!({
+        "job": {"org": "acme", "project": "p", "workload": "w", "run": 1, "scenario": "c1"},
+        "attempt": 1,
+        "server": {"org": "acme", "config": "cpu", "hostname": "h"},
+        "claimed_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-01T00:10:00Z",
+        "workload": {"model_code": "meta/llama", "framework_code": "f", "framework_version": "1", "tool_code": "metrumbench-llm"},
+        "scenario": {"concurrency": 1, "num_requests": 1, "streaming": true},
+        "commands": all, "sample_interval_ms": 1000,
+    }))
+    .unwrap()
+}
+
+fn planned(commands: Value, policy: &str) -> Result<Plan, Refusal> {
+    let policy: Policy = toml::from_str(&format!(
+        "work_dir='/w'\nlog_dir='/l'\nsearch_dirs=['/usr/bin']\n{policy}\n[executables]\nenv=[]"
+    ))
+    .unwrap();
+    let job = job(commands);
+    let place = Place::of(&policy.work_dir, &policy.log_dir, &job.job, job.attempt);
+    plan(&Given { job: &job, policy: &policy, place: &place, port: 9001, gpus: 2, marker: "m" })
+}
+
+fn refusal(commands: Value, policy: &str) -> String {
+    planned(commands, policy).err().expect("it should be refused").to_string()
+}
+
+#[test]
+fn a_command_is_filled_and_its_program_becomes_an_absolute_path() {
+    let commands = json!({
+        "serve_argv": ["env", "--model={agent.model}", "--port", "{agent.port}", "{agent.gpus}"],
+        "tool_argv": ["env", "--base-url={agent.base_url}", "--data-log={agent.data_log}", "--progress-file={agent.progress}"]
+    });
+    let plan = planned(commands, "").unwrap();
+    assert_eq!(plan.serve.unwrap().argv, ["/usr/bin/env", "--model=meta/llama", "--port", "9001", "0,1"]);
+    assert_eq!(
+        plan.tool.argv,
+        [
+            "/usr/bin/env",
+            "--base-url=http://127.0.0.1:9001",
+            "--data-log=/l/acme/p/w/1/c1/attempt-1/summary.jsonl",
+            "--progress-file=/l/acme/p/w/1/c1/attempt-1/progress.jsonl"
+        ]
+    );
+}
+
+#[test]
+fn a_job_without_a_server_uses_its_endpoint_and_does_not_ask_for_health() {
+    let plan = planned(json!({"endpoint_url": "https://gpu.example/v1/"}), "").unwrap();
+    assert!(plan.serve.is_none());
+    assert_eq!(plan.base_url, "https://gpu.example/v1");
+    assert_eq!(
+        (plan.endpoint.base_url.as_str(), plan.endpoint.readiness_path.as_str()),
+        ("https://gpu.example", "")
+    );
+    assert!(refusal(json!({}), "").contains("endpoint_url"));
+}
+
+#[test]
+fn a_program_that_the_policy_does_not_name_is_refused() {
+    for program in ["sh", "/bin/sh", "{agent.python}", "../env"] {
+        let why = refusal(json!({"serve_argv": [program]}), "");
+        assert!(why.contains("not allowed by this host's policy"), "{program}: {why}");
+    }
+}
+
+#[test]
+fn a_flag_that_loads_code_is_refused_unless_the_policy_accepts_it() {
+    let commands = json!({"endpoint_url": "http://h", "dangerous_flags": ["trust_remote_code"]});
+    assert!(refusal(commands.clone(), "").contains("trust_remote_code"));
+    assert!(planned(commands, "accept_dangerous = true").is_ok());
+}
+
+#[test]
+fn an_environment_variable_that_the_policy_does_not_name_is_refused() {
+    let commands = json!({"serve_argv": ["env"], "serve_env": {"LD_PRELOAD": "/evil.so"}});
+    assert!(refusal(commands.clone(), "").contains("LD_PRELOAD"));
+    let plan = planned(
+        json!({"serve_argv": ["env"], "serve_env": {"OMP_NUM_THREADS": "2"}}),
+        "env=['OMP_NUM_THREADS']",
+    );
+    assert_eq!(plan.unwrap().serve.unwrap().env["OMP_NUM_THREADS"], "2");
+}
+
+#[test]
+fn a_model_that_is_not_where_the_policy_says_is_refused() {
+    let commands = json!({"serve_argv": ["env", "{agent.model}"]});
+    let why = refusal(commands, "models = {'meta/llama' = '/no/such/model.gguf'}");
+    assert!(why.contains("/no/such/model.gguf"), "{why}");
+}
+
+#[test]
+fn an_unknown_tool_or_placeholder_is_refused() {
+    assert!(refusal(json!({"serve_argv": ["env", "{tensor_parallel}"]}), "").contains("tensor_parallel"));
+}

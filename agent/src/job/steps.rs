@@ -1,0 +1,304 @@
+//! The steps of one attempt when nothing interrupts it: plan, serve, load, read the summary.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use events::job::JobRunning;
+use events::tool_output::ToolInvocation;
+use nix::sys::signal::Signal;
+
+use super::Place;
+use super::attempt::{Execution, Outcome, Processes};
+use super::plan::{Given, Plan, plan};
+use super::progress::Follower;
+use crate::logs::{Redactor, Secrets};
+use crate::serving::{self, NotReady, Process};
+use crate::tools::{SummaryError, ToolFiles};
+
+/// How long a tool may go on after its model server ended: it must still write its summary.
+const AFTER_SERVER_EXIT: Duration = Duration::from_secs(30);
+/// How long a tool has to write its summary after it was told to end.
+const AFTER_INTERRUPT: Duration = Duration::from_secs(15);
+/// How long `--version` may take.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Execution<'_> {
+    /// What is done when nothing interrupts it.
+    pub(super) async fn steps(&mut self, processes: &mut Processes) -> Outcome {
+        match self.try_steps(processes).await {
+            Ok(outcome) | Err(outcome) => outcome,
+        }
+    }
+
+    async fn try_steps(&mut self, processes: &mut Processes) -> Result<Outcome, Outcome> {
+        let plan = self.plan()?;
+        let ready = self.serve(&plan, processes).await?;
+        let version = self.tool_version(&plan).await?;
+        let files = self.place.tool_files();
+        plan.adapter
+            .prepare(&files)
+            .map_err(|e| Outcome::failed("agent_error", format!("the tool's files cannot be made: {e}")))?;
+        let tool = Process::start(&plan.tool, &self.host.secrets, &self.logs.tool.1)?;
+        self.remember(&tool);
+        let tool = processes.tool.insert(tool);
+        let argv = self.host.secrets.redact_all(&plan.tool.argv);
+        self.say(format!("started the tool: {}", argv.join(" "))).await;
+        self.reporter.running(JobRunning {
+            attempt: self.job.attempt,
+            tool_argv: argv.clone(),
+            tool_version: version.clone(),
+            ready_after_s: ready.after_s,
+            served_models: ready.models,
+        });
+
+        let (status, server_exit) = self.load(&plan, tool, processes.server.as_mut()).await?;
+        self.say(format!("the tool ended ({})", describe(Some(status)))).await;
+        let invocation = ToolInvocation {
+            tool_code: plan.adapter.code().into(),
+            tool_version: version,
+            argv,
+            exit_code: status.code(),
+            summary_sha256: String::new(),
+        };
+        let summary = self.report_summary(&plan, &files, invocation);
+        self.queue_request_log(&plan);
+        Ok(self.judge(status, server_exit, summary))
+    }
+
+    fn plan(&self) -> Result<Plan, Outcome> {
+        let port = serving::free_port()
+            .map_err(|e| Outcome::failed("agent_error", format!("no free port on this host: {e}")))?;
+        let given = Given {
+            job: &self.job,
+            policy: &self.host.policy,
+            place: &self.place,
+            port,
+            gpus: self.host.gpus,
+            marker: &self.record.marker,
+        };
+        Ok(plan(&given)?)
+    }
+
+    /// Starts the model server, if there is one to start, and waits until it answers.
+    async fn serve(&mut self, plan: &Plan, processes: &mut Processes) -> Result<serving::Ready, Outcome> {
+        let mut argv = Vec::new();
+        if let Some(spec) = &plan.serve {
+            let server = Process::start(spec, &self.host.secrets, &self.logs.framework.1)?;
+            self.remember(&server);
+            processes.server = Some(server);
+            argv = self.host.secrets.redact_all(&spec.argv);
+            self.say(format!("started the model server: {}", argv.join(" "))).await;
+            if self.job.workload.keep_server {
+                self.say(
+                    "keep_server is set, but this agent starts a model server afresh for each job".into(),
+                )
+                .await;
+            }
+        } else {
+            self.say(format!("using the endpoint {}", plan.base_url)).await;
+        }
+        self.reporter.serving(argv, vec![plan.base_url.clone()]);
+
+        let ready = serving::wait_until_ready(&self.host.http, &plan.endpoint, plan.ready_within);
+        let ready = tokio::select! {
+            ready = ready => ready.map_err(|e| self.not_ready(&e))?,
+            status = exit_of(processes.server.as_mut()) => {
+                return Err(self.server_exited(status, "before it was ready").await);
+            }
+        };
+        let (after, models) = (ready.after_s, ready.models.join(", "));
+        self.say(format!("the model server is ready after {after:.1} s and serves {models}")).await;
+        Ok(ready)
+    }
+
+    fn not_ready(&self, error: &NotReady) -> Outcome {
+        let tail = self.logs.framework.1.tail();
+        let shown = if tail.is_empty() { String::new() } else { format!("\nIts last lines:\n{tail}") };
+        let message = format!("{error}. Raise the readiness time limit if the model loads slowly.{shown}");
+        Outcome::failed("server_not_ready", self.host.secrets.redact(&message))
+    }
+
+    async fn server_exited(&self, status: Option<ExitStatus>, when: &str) -> Outcome {
+        // Its last words may still be on their way through the pipe.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let tail = self.logs.framework.1.tail();
+        Outcome::failed(
+            "server_exited",
+            format!("the model server ended {when} ({}). Its last lines:\n{tail}", describe(status)),
+        )
+    }
+
+    /// Asks the tool for its version: evidence beside its numbers.
+    async fn tool_version(&self, plan: &Plan) -> Result<String, Outcome> {
+        let program = plan.tool.argv.first().map(String::as_str).unwrap_or_default();
+        let mut command = tokio::process::Command::new(program);
+        command
+            .args(plan.adapter.version_arguments())
+            .env_clear()
+            .envs(&plan.tool.env)
+            .current_dir(&plan.tool.work_dir)
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        let failed = |why: String| Outcome::failed("spawn_failed", format!("{program} --version: {why}"));
+        let output = tokio::time::timeout(VERSION_TIMEOUT, command.output())
+            .await
+            .map_err(|_| failed("no answer within 10 s".into()))?
+            .map_err(|e| failed(e.to_string()))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let line = text.lines().next().unwrap_or_default().trim();
+        if !output.status.success() || line.is_empty() {
+            return Err(failed(format!("{}, printed {line:?}", describe(Some(output.status)))));
+        }
+        Ok(line.chars().take(200).collect())
+    }
+
+    /// Lets the tool run to its end, reporting its progress. Also gives the model server's exit, if that came first.
+    async fn load(
+        &self,
+        plan: &Plan,
+        tool: &mut Process,
+        mut server: Option<&mut Process>,
+    ) -> Result<(ExitStatus, Option<Outcome>), Outcome> {
+        let mut seq = 0;
+        let mut report = |line: &str| {
+            if let Some(progress) = plan.adapter.progress(line, seq + 1) {
+                seq += 1;
+                self.reporter.progress(progress);
+            }
+        };
+        let mut follower = Follower::new(self.place.tool_files().progress);
+        let ended = tokio::select! {
+            status = tool.wait() => Ok(status),
+            status = exit_of(server.as_deref_mut()) => Err(status),
+            () = follower.follow(&mut report) => unreachable!("it follows for ever"),
+        };
+        let (status, server_exit) = match ended {
+            Ok(status) => (status, None),
+            Err(exit) => {
+                let exited = self.server_exited(exit, "while the load ran").await;
+                (end_tool(tool).await, Some(exited))
+            }
+        };
+        follower.catch_up(&mut report).await;
+        let status = status
+            .map_err(|e| Outcome::failed("agent_error", format!("the tool's end is not known: {e}")))?;
+        Ok((status, server_exit))
+    }
+
+    /// Reports the summary the tool wrote, whatever else went wrong: it is what was measured.
+    fn report_summary(
+        &self,
+        plan: &Plan,
+        files: &ToolFiles,
+        mut invocation: ToolInvocation,
+    ) -> Result<(), SummaryError> {
+        let summary = plan.adapter.summary(files)?;
+        invocation.summary_sha256 = summary.sha256;
+        let clean = self.host.secrets.redact(&summary.line);
+        let body = plan.adapter.metrics(&self.job.job, self.job.attempt, invocation, &clean)?;
+        self.reporter.output(body);
+        // The blob of an unredacted line has the very hash that the event names.
+        let path = self.place.log_dir.join("summary.json");
+        match std::fs::write(&path, &clean) {
+            Ok(()) => self.host.upload(&self.reporter, path, "tool_summary", "application/json"),
+            Err(error) => tracing::warn!(%error, "the summary line could not be kept as a file"),
+        }
+        Ok(())
+    }
+
+    fn judge(
+        &self,
+        status: ExitStatus,
+        server_exit: Option<Outcome>,
+        summary: Result<(), SummaryError>,
+    ) -> Outcome {
+        if let Some(exited) = server_exit {
+            return exited;
+        }
+        let tail = self.logs.tool.1.tail();
+        match (status.success(), summary) {
+            (true, Ok(())) => Outcome::Completed,
+            (true, Err(error)) => Outcome::failed("no_summary", error),
+            (false, Ok(())) => Outcome::failed(
+                "tool_failed",
+                format!(
+                    "the tool ended with {} although it wrote a summary, which is kept. Its last lines:\n{tail}",
+                    describe(Some(status))
+                ),
+            ),
+            (false, Err(error)) => Outcome::failed(
+                "tool_failed",
+                format!("the tool ended with {}; {error}. Its last lines:\n{tail}", describe(Some(status))),
+            ),
+        }
+    }
+
+    fn queue_request_log(&self, plan: &Plan) {
+        let Some(path) = plan.adapter.request_log(&plan.tool.argv) else { return };
+        if path.metadata().is_ok_and(|meta| meta.len() > 0) {
+            match redacted_copy(&path, &self.place, &self.host.secrets) {
+                Ok(copy) => self.host.upload(&self.reporter, copy, "request_log", "application/x-ndjson"),
+                Err(error) => tracing::error!(%error, "the request log cannot be redacted and stays here"),
+            }
+        }
+    }
+}
+
+/// Waits until the process ends; for ever when there is none.
+async fn exit_of(process: Option<&mut Process>) -> Option<ExitStatus> {
+    match process {
+        Some(process) => process.wait().await.ok(),
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for a tool whose server is gone, and in the end tells it to stop: it writes its summary then.
+async fn end_tool(tool: &mut Process) -> std::io::Result<ExitStatus> {
+    if let Ok(status) = tokio::time::timeout(AFTER_SERVER_EXIT, tool.wait()).await {
+        return status;
+    }
+    tool.signal(Signal::SIGINT);
+    match tokio::time::timeout(AFTER_INTERRUPT, tool.wait()).await {
+        Ok(status) => status,
+        Err(_) => {
+            tool.signal(Signal::SIGKILL);
+            tool.wait().await
+        }
+    }
+}
+
+/// An exit status in words.
+pub(super) fn describe(status: Option<ExitStatus>) -> String {
+    let Some(status) = status else { return "no exit status".into() };
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(number)) => match Signal::try_from(number) {
+            Ok(signal) => format!("killed by {signal}"),
+            Err(_) => format!("killed by signal {number}"),
+        },
+        (None, None) => "no exit status".into(),
+    }
+}
+
+/// The file itself, or a copy without secrets where this host has any.
+fn redacted_copy(path: &Path, place: &Place, secrets: &Secrets) -> std::io::Result<PathBuf> {
+    use std::io::{Read, Write};
+    if secrets.is_empty() {
+        return Ok(path.to_owned());
+    }
+    let copy = place.log_dir.join("requests.redacted.jsonl");
+    let (mut input, mut output) = (std::fs::File::open(path)?, std::fs::File::create(&copy)?);
+    let mut redactor = Redactor::new(secrets.clone());
+    let mut chunk = vec![0; 64 << 10];
+    loop {
+        let read = input.read(&mut chunk)?;
+        if read == 0 {
+            break;
+        }
+        output.write_all(&redactor.push(&chunk[..read]))?;
+    }
+    output.write_all(&redactor.finish())?;
+    Ok(copy)
+}

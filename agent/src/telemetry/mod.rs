@@ -1,0 +1,48 @@
+//! Telemetry: what the hardware did while a job ran.
+//!
+//! A sampler thread reads every source at moments fixed in advance (start + n × interval), so that a slow read
+//! does not push the later ones. A moment that was missed stays missing; nothing is made up for it. What cannot
+//! be read is absent from the sample, never 0.
+
+mod cpu;
+mod memory;
+mod nvml;
+mod power;
+mod sampler;
+
+use events::server_host::GpuInfo;
+use events::telemetry::TelemetrySample;
+
+pub use cpu::Topology;
+pub use memory::{MemoryInfo, read_memory};
+pub use nvml::{LIBRARY_ENV, Nvidia, NvmlState};
+pub use sampler::{Sampler, Window};
+
+/// One kind of hardware that can be sampled.
+pub trait Source: Send {
+    /// Adds what can be read now to the sample.
+    fn read(&mut self, sample: &mut TelemetrySample);
+}
+
+/// Every source this host has.
+pub fn sources() -> Vec<Box<dyn Source>> {
+    let mut sources: Vec<Box<dyn Source>> =
+        vec![Box::new(cpu::Cpu::new()), Box::new(memory::Memory), Box::new(power::Rapl::find())];
+    if let NvmlState::Loaded(nvidia) = nvml::load() {
+        sources.insert(0, Box::new(nvidia));
+    }
+    sources
+}
+
+/// The accelerators of this host and the version of their driver.
+pub fn gpus() -> (Vec<GpuInfo>, Option<String>) {
+    match nvml::load() {
+        NvmlState::Loaded(nvidia) => (nvidia.gpus(), nvidia.driver_version()),
+        NvmlState::Absent(_) => (Vec::new(), None),
+    }
+}
+
+/// Whether NVIDIA's management library is here, for `doctor`.
+pub fn nvml_state() -> NvmlState {
+    nvml::load()
+}

@@ -1,3 +1,0 @@
-//! The load generators, one file each.
-
-pub mod llm;
