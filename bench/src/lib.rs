@@ -1,1 +1,28 @@
-//! The load generators.
+//! The load generators of Benchtrail: one work loop, one HTTP client made for measuring, one summary line.
+//!
+//! A run goes [`cli`] → [`session`] → [`run`], which sends what a [`workload::Workload`] prepares through
+//! [`http::pool`], reads answers with [`sse`] and [`answer`], and condenses [`record`]s in [`collect`].
+
+pub mod answer;
+pub mod cli;
+pub mod collect;
+pub mod config;
+pub mod endpoints;
+pub mod failure;
+pub mod host;
+pub mod http;
+pub mod openai;
+pub mod pacing;
+pub mod preflight;
+pub mod progress;
+pub mod prompts;
+pub mod record;
+pub mod refserver;
+pub mod report;
+pub mod request_log;
+pub mod run;
+pub mod session;
+pub mod sse;
+pub mod stats;
+pub mod tools;
+pub mod workload;

@@ -386,13 +386,7 @@ impl Reader<'_> {
     }
 }
 
-/// The version payloads of this type are written in today.
-pub fn current_schema_version(event_type: &str) -> u16 {
-    match event_type {
-        // Types whose payload changed shape in a way that an additive optional field could not say.
-        _ => 1,
-    }
-}
+pub use crate::upcast::current_schema_version;
 
 /// The kind of stream events of this type live in, see [`crate::keys::KINDS`].
 pub fn stream_kind(event_type: &str) -> Option<&'static str> {

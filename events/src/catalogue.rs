@@ -43,7 +43,7 @@ pub struct ModelRegistered {
 pub struct EngineArgTemplate {
     /// The flag on the command line, for example `--ctx-size`.
     pub cli_flag: String,
-    /// `int`, `float`, `string`, `bool` (a switch) or `choice`.
+    /// `int`, `float`, `string`, `bool` (a switch), `choice` or `json` (one element).
     #[serde(rename = "type")]
     pub arg_type: String,
     /// The default.

@@ -1,1 +1,5 @@
-fn main() {}
+//! The wasm entry: takes the placeholder away and mounts the page.
+
+fn main() {
+    app::mount();
+}

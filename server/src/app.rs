@@ -14,7 +14,7 @@ use crate::auth::record::record;
 use crate::auth::{AuthError, accounts, sessions};
 use crate::log::Expected;
 use crate::state::AppState;
-use crate::{api, clock, relay};
+use crate::{api, clock, commands, ingest, relay};
 
 /// How long requests that are being answered may take to end once the process is to stop.
 const DRAIN: Duration = Duration::from_secs(8);
@@ -38,8 +38,10 @@ pub async fn run(state: AppState, listener: TcpListener) -> Result<(), RunError>
     begin(&state).await?;
     let mut tasks = JoinSet::new();
     tasks.spawn(clean_up(state.clone()));
+    tasks.spawn(commands::watch::watch(state.clone()));
     if let Some(nats) = state.nats.clone() {
         let relay = relay::start(state.log.clone(), state.pool.clone(), nats.clone(), state.stop.clone());
+        tasks.spawn(ingest::nats::listen(state.clone(), nats));
         tasks.spawn(async move {
             if let Err(error) = relay.await {
                 tracing::error!(%error, "the relay ended; live pages still follow the log itself");

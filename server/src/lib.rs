@@ -19,4 +19,5 @@ pub mod readiness;
 pub mod relay;
 pub mod resolve;
 pub mod secrets;
+pub mod seed;
 pub mod state;

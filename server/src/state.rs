@@ -9,6 +9,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::sessions::SignInThrottle;
+use crate::blobs::{BlobError, Blobs};
 use crate::config::Config;
 use crate::ingest::Rejections;
 use crate::live::Hub;
@@ -26,6 +27,8 @@ pub struct AppState {
     pub pool: PgPool,
     /// Connections in the role `benchtrail_reader`, which owns nothing and writes nothing: for queries.
     pub reader: PgPool,
+    /// What is too large for an event.
+    pub blobs: Blobs,
     /// NATS; absent while the control plane runs without it.
     pub nats: Option<async_nats::Client>,
     /// Where agents find NATS, and the key that signs their credentials.
@@ -65,6 +68,9 @@ pub enum OpenError {
     /// The projections cannot be started.
     #[error(transparent)]
     Projections(#[from] ProjectionError),
+    /// The blobs' folder cannot be used.
+    #[error(transparent)]
+    Blobs(#[from] BlobError),
     /// The keys cannot be read.
     #[error(transparent)]
     Secrets(#[from] SecretsError),
@@ -93,6 +99,7 @@ impl AppState {
         let pool = pool(database_url, "benchtrail_app", 16).await?;
         let reader = pool_of(database_url, "benchtrail_reader", 16, true).await?;
         let log = Log::open(LogConfig::new(database_url, config.keys_dir())).await?;
+        let blobs = Blobs::in_folder(&config.blobs_dir())?;
         let nats = connect(&nats_endpoints).await?;
         let hub = Hub::start(log.clone(), pool.clone(), nats.clone(), stop.clone()).await?;
         let projections = projections::start(pool.clone(), log.clone(), stop.clone()).await?;
@@ -101,6 +108,7 @@ impl AppState {
             log,
             pool,
             reader,
+            blobs,
             nats,
             nats_endpoints: Arc::new(nats_endpoints),
             hub,

@@ -4,6 +4,7 @@ use axum::extract::{FromRequest, FromRequestParts, OptionalFromRequestParts, Pat
 use events::timestamp::Timestamp;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -143,7 +144,7 @@ pub async fn read_body(body: axum::body::Body, limit: usize) -> Result<bytes::By
 }
 
 /// Parses JSON: 400 when it is not JSON, 422 when it is and does not fit.
-pub fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
+pub fn parse_json<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Failure> {
     if bytes.is_empty() {
         return Err(Failure::bad_request(
             "empty_body",

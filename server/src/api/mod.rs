@@ -1,6 +1,7 @@
 //! The HTTP API: thin handlers over commands, queries and the one door for agents.
 
 pub mod agent;
+pub mod blobs;
 pub mod edge;
 pub mod error;
 pub mod extract;

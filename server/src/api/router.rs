@@ -4,13 +4,13 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, get, post, put};
 use events::access::Role;
 use http::Method;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 
-use super::{agent, edge, error, health, metrics, page, rpc, session};
+use super::{agent, blobs, edge, error, health, metrics, page, rpc, session};
 use crate::auth::{Denied, Principal};
 use crate::ingest;
 use crate::state::AppState;
@@ -66,9 +66,17 @@ pub fn routes() -> Vec<Route> {
         // People.
         read("/api/session", Anyone, "Who is asking.", get(session::session)),
         write("/api/rpc/{command}", Anyone, "Every command; who may is in `rpc::COMMANDS`.", post(rpc::call)),
+        read("/api/blobs/{org}/{sha256}", Anyone, "A blob of a job in a project you may see.", get(blobs::get)),
         // Agents.
         write("/api/agent/enrol", Anyone, "A one-time token becomes an agent token.", post(agent::enrol)),
         write("/api/agent/credentials", Agent, "Short-lived NATS credentials.", post(agent::credentials)),
+        Route {
+            method: Method::PUT,
+            path: "/api/agent/blobs/{sha256}",
+            access: Agent,
+            about: "Uploads bytes, named by their hash.",
+            handler: put(blobs::put),
+        },
         write("/api/agent/reports", Agent, "A batch of reports.", post(ingest::http::reports)),
         write("/api/agent/heartbeat", Agent, "The agent is alive.", post(ingest::http::heartbeat)),
         write("/api/agent/claim", Agent, "The agent asks for work.", post(ingest::http::claim)),

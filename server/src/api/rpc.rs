@@ -7,8 +7,8 @@ use axum::response::{IntoResponse, Response};
 use events::access::Role;
 use events::api::{CommandReply, CreateApiToken, RevokeApiToken, SignIn};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -19,6 +19,11 @@ use super::idempotency::{self, Begun, Stored};
 use super::router::Access;
 use crate::auth::api_tokens::{self, Owner};
 use crate::auth::{AuthError, Principal, sessions};
+use crate::commands::{
+    CommandError, RequestMeta, cancel_job, cancel_run, check_readiness, create_project,
+    create_server_config_instance, create_workload, flag_result, preview_commands, start_run,
+};
+use crate::log::{self, VerifyOptions};
 use crate::state::AppState;
 
 /// One command.
@@ -36,6 +41,8 @@ const fn command(name: &'static str, access: Access, about: &'static str) -> Com
     Command { name, access, about }
 }
 
+const MEMBER: Access = Access::Person(Role::Member);
+
 /// Every command.
 pub const COMMANDS: &[Command] = &[
     command("sign_in", Access::Anyone, "Starts a session."),
@@ -43,7 +50,34 @@ pub const COMMANDS: &[Command] = &[
     command("create_api_token", Access::Person(Role::Viewer), "Makes an API token, shown once."),
     command("revoke_api_token", Access::Person(Role::Viewer), "Revokes an API token."),
     command("create_checkpoint", Access::Person(Role::Viewer), "Signs the log's present head."),
+    command("verify_log", Access::Person(Role::Admin), "Walks the log and names the first position that does not fit."),
+    command("create_project", MEMBER, "Creates a project, with its workloads and their scenarios."),
+    command("create_workload", MEMBER, "Adds a workload with its scenarios to a project."),
+    command("check_readiness", Access::Person(Role::Viewer), "Says what stands in a workload's way, and the cures."),
+    command("preview_commands", Access::Person(Role::Viewer), "Shows the command lines of every scenario."),
+    command("start_run", MEMBER, "Executes a workload on a server."),
+    command("cancel_run", MEMBER, "Stops a run."),
+    command("cancel_job", MEMBER, "Stops a job of a run."),
+    command("flag_result", MEMBER, "Doubts a result; it is shown with a badge."),
+    command("clear_flag", MEMBER, "Clears a doubt, with a reason."),
+    command(
+        "create_server_config_instance",
+        Access::Person(Role::Admin),
+        "Registers a server and makes its agent's one-time token.",
+    ),
 ];
+
+/// `POST /api/rpc/verify_log`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VerifyLog {
+    /// The first position to look at; 1 by default.
+    #[serde(default)]
+    p_from: Option<i64>,
+    /// The last position to look at; the head by default.
+    #[serde(default)]
+    p_to: Option<i64>,
+}
 
 /// What a command answers, and the cookie it sets.
 struct Answer {
@@ -67,6 +101,10 @@ impl IntoResponse for Answer {
         }
         response
     }
+}
+
+fn done<T: Serialize>(result: Result<T, CommandError>) -> Result<Answer, Failure> {
+    Answer::of(&result?)
 }
 
 /// The handler.
@@ -134,13 +172,33 @@ struct Call<'a> {
 
 impl Call<'_> {
     async fn run(&self, name: &str) -> Result<Answer, Failure> {
+        let (state, principal) = (self.state, self.principal);
         match name {
             "sign_in" => self.sign_in().await,
             "sign_out" => self.sign_out().await,
             "create_api_token" => self.create_api_token().await,
             "revoke_api_token" => self.revoke_api_token().await,
             "create_checkpoint" => self.create_checkpoint().await,
+            "verify_log" => self.verify_log().await,
+            "create_project" => done(create_project::create_project(state, principal, self.args()?, self.meta()).await),
+            "create_workload" => done(create_workload::create_workload(state, principal, self.args()?, self.meta()).await),
+            "check_readiness" => done(check_readiness::check_readiness(state, principal, self.args()?, self.meta()).await),
+            "preview_commands" => done(preview_commands::preview_commands(state, principal, self.args()?, self.meta()).await),
+            "start_run" => done(start_run::start_run(state, principal, self.args()?, self.meta()).await),
+            "cancel_run" => done(cancel_run::cancel_run(state, principal, self.args()?, self.meta()).await),
+            "cancel_job" => done(cancel_job::cancel_job(state, principal, self.args()?, self.meta()).await),
+            "flag_result" => done(flag_result::flag_result(state, principal, self.args()?, self.meta()).await),
+            "clear_flag" => done(flag_result::clear_flag(state, principal, self.args()?, self.meta()).await),
+            "create_server_config_instance" => done(create_server_config_instance::create_server_config_instance(state, principal, self.args()?, self.meta()).await),
             _ => Err(Failure::unavailable(&format!("command {name} is in the table and not dispatched"))),
+        }
+    }
+
+    fn meta(&self) -> RequestMeta {
+        RequestMeta {
+            correlation_id: self.context.correlation_id,
+            idempotency_key: self.key.map(str::to_owned),
+            now: self.context.now,
         }
     }
 
@@ -219,6 +277,13 @@ impl Call<'_> {
         let position =
             api_tokens::revoke(&state.log, &state.pool, self.principal, &args, correlation_id, now).await?;
         Answer::of(&reply(position, [("token_id", json!(args.p_token_id))]))
+    }
+
+    async fn verify_log(&self) -> Result<Answer, Failure> {
+        let args: VerifyLog = self.args()?;
+        let options = VerifyOptions { from: args.p_from.unwrap_or(1), to: args.p_to, ..VerifyOptions::default() };
+        let report = log::verify(&self.state.pool, &options, |_| {}).await?;
+        Answer::of(&crate::cli::verify_json(&report))
     }
 
     async fn create_checkpoint(&self) -> Result<Answer, Failure> {

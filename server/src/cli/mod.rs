@@ -5,10 +5,17 @@ mod ops;
 mod people;
 mod serve;
 
+pub use ops::verify_json;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+
+/// The organisation of the first account.
+const DEFAULT_ORG: &str = "main";
+/// The e-mail of the first account.
+const DEFAULT_ADMIN: &str = "admin@benchtrail.local";
 
 /// The control plane of Benchtrail: the event log, its views, the API, the live stream and the page.
 #[derive(Debug, Parser)]

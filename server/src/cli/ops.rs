@@ -1,14 +1,21 @@
 //! `benchtrail migrate`, `seed`, `rebuild` and `verify`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::Args;
+use serde_json::{Value, json};
 
 use super::DirArgs;
 use super::locate::Located;
-use crate::log;
+use crate::log::{self, VerifyOptions, VerifyReport};
 use crate::projections::rebuild;
+use crate::seed::{self, Seeded};
 use crate::state::AppState;
+
+/// The exit code of `verify` when something does not fit.
+const DOES_NOT_FIT: u8 = 3;
 
 /// Creates or upgrades the tables.
 pub async fn migrate(args: &DirArgs) -> anyhow::Result<ExitCode> {
@@ -25,14 +32,14 @@ pub async fn seed(args: &DirArgs) -> anyhow::Result<ExitCode> {
     let located = Located::find(&args.dir).await?;
     let done = async { seed_catalogue(&located.open(&args.dir).await?).await }.await;
     located.close().await;
-    done?;
-    println!("The catalogue is up to date.");
+    let Seeded { added, changed, unchanged } = done?;
+    println!("The catalogue is up to date: {added} added, {changed} changed, {unchanged} as they were.");
     Ok(ExitCode::SUCCESS)
 }
 
 /// Puts what every installation has into the catalogue; what is there already stays.
-pub async fn seed_catalogue(_state: &AppState) -> anyhow::Result<()> {
-    Ok(())
+pub async fn seed_catalogue(state: &AppState) -> anyhow::Result<Seeded> {
+    Ok(seed::seed(&state.log).await?)
 }
 
 /// Make every view again from the log, with no downtime, and prove that the rows are the same.
@@ -95,14 +102,97 @@ fn say_rebuilt(report: &rebuild::RebuildReport) {
 }
 
 /// Walk the log's hash chain and name the first position that does not fit.
+///
+/// Looked at: every position is there, each event's content gives its hash, each stream's versions go up by one, and
+/// every signed checkpoint holds. A checkpoint that was kept elsewhere (--checkpoint) finds even a log that was
+/// rewritten as a whole. Exits with 3 when something does not fit.
 #[derive(Debug, Args)]
 pub struct Verify {
     #[command(flatten)]
     dir: DirArgs,
+    /// The first position to look at; the hash before it is taken on trust.
+    #[arg(long, default_value_t = 1, value_name = "POSITION")]
+    from: i64,
+    /// The last position to look at; the head by default.
+    #[arg(long, value_name = "POSITION")]
+    to: Option<i64>,
+    /// A signed checkpoint in JSON, as `POST /api/rpc/create_checkpoint` answered it.
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
+    /// Accept only checkpoints signed with this public key (hexadecimal). May be given several times.
+    #[arg(long = "key", value_name = "HEX")]
+    keys: Vec<String>,
+    /// Print the report as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 impl Verify {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        anyhow::bail!("not built yet")
+        let options = self.options()?;
+        let located = Located::find(&self.dir.dir).await?;
+        let done = async {
+            let pool = sqlx::PgPool::connect(&located.database_url).await?;
+            let report = log::verify(&pool, &options, |_| {}).await?;
+            pool.close().await;
+            anyhow::Ok(report)
+        }
+        .await;
+        located.close().await;
+        let report = done?;
+        if self.json {
+            println!("{}", serde_json::to_string_pretty(&verify_json(&report))?);
+        } else {
+            say_verified(&report);
+        }
+        Ok(if report.fault.is_none() { ExitCode::SUCCESS } else { ExitCode::from(DOES_NOT_FIT) })
+    }
+
+    fn options(&self) -> anyhow::Result<VerifyOptions> {
+        let checkpoint = match &self.checkpoint {
+            None => None,
+            Some(path) => {
+                let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+                let read = serde_json::from_str(&text);
+                Some(read.with_context(|| format!("{} does not hold a checkpoint", path.display()))?)
+            }
+        };
+        let trusted_keys = self.keys.iter().map(|key| public_key(key)).collect::<anyhow::Result<_>>()?;
+        Ok(VerifyOptions { from: self.from, to: self.to, checkpoint, trusted_keys })
+    }
+}
+
+fn public_key(text: &str) -> anyhow::Result<[u8; 32]> {
+    let bytes = hex::decode(text).ok().and_then(|bytes| bytes.try_into().ok());
+    bytes.with_context(|| format!("{text:?} is not a public key: 64 hexadecimal digits"))
+}
+
+/// A verification's report as JSON.
+pub fn verify_json(report: &VerifyReport) -> Value {
+    json!({
+        "fits": report.fault.is_none(),
+        "from": report.from,
+        "to": report.to,
+        "events": report.events,
+        "checkpoints": report.checkpoints,
+        "keys": report.keys.iter().map(hex::encode).collect::<Vec<_>>(),
+        "external_checkpoint": report.external_checkpoint,
+        "fault": report.fault.as_ref().map(|fault| json!({"position": fault.position, "what": fault.what})),
+    })
+}
+
+fn say_verified(report: &VerifyReport) {
+    match &report.fault {
+        None => {
+            let kept = if report.external_checkpoint { ", and the checkpoint kept elsewhere" } else { "" };
+            println!(
+                "The log fits: {} events (positions {} to {}) and {} checkpoints{kept}.",
+                report.events, report.from, report.to, report.checkpoints
+            );
+        }
+        Some(fault) => println!("The log does not fit at position {}: {}", fault.position, fault.what),
+    }
+    for key in &report.keys {
+        println!("  signed by {}", hex::encode(key));
     }
 }

@@ -5,16 +5,18 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use events::access::Role;
-use events::api::CreateApiToken;
-use events::keys::{ServerKey, check_code};
+use events::api::{CreateApiToken, CreateServer};
+use events::keys::check_code;
 use uuid::Uuid;
 
-use super::DirArgs;
+use super::{DEFAULT_ADMIN, DEFAULT_ORG, DirArgs};
 use super::locate::Located;
 use crate::auth::accounts::{self, NewAccount};
 use crate::auth::api_tokens::{self, Owner};
-use crate::auth::{Principal, agents, password};
+use crate::auth::{Principal, password};
 use crate::clock;
+use crate::commands::create_server_config_instance::create_server_config_instance;
+use crate::commands::{CommandError, RequestMeta};
 use crate::state::AppState;
 
 /// Which token.
@@ -41,10 +43,10 @@ pub struct CreateToken {
     #[command(flatten)]
     dir: DirArgs,
     /// The organisation the token works in.
-    #[arg(long, default_value = "local", value_name = "CODE")]
+    #[arg(long, default_value = DEFAULT_ORG, value_name = "CODE")]
     org: String,
     /// The e-mail of the account whose token it is.
-    #[arg(long, default_value = "admin@benchtrail.local", value_name = "E-MAIL")]
+    #[arg(long, default_value = DEFAULT_ADMIN, value_name = "E-MAIL")]
     user: String,
     /// What it may do at most: read, write (includes read), admin (includes write).
     #[arg(long, value_delimiter = ',', default_value = "read,write", value_name = "SCOPE,…")]
@@ -96,7 +98,7 @@ pub struct EnrolToken {
     #[command(flatten)]
     dir: DirArgs,
     /// The organisation that owns the server.
-    #[arg(long, default_value = "local", value_name = "CODE")]
+    #[arg(long, default_value = DEFAULT_ORG, value_name = "CODE")]
     org: String,
     /// The code of the server's configuration, for example h100x8.
     #[arg(long, value_name = "CODE")]
@@ -119,11 +121,24 @@ impl EnrolToken {
     }
 
     async fn make(&self, state: &AppState) -> anyhow::Result<String> {
-        let server =
-            ServerKey { org: self.org.clone(), config: self.config.clone(), hostname: self.hostname.clone() };
-        let secret = agents::create_enrol_token(&state.pool, &server, "operator", clock::now()).await?;
-        Ok(secret.reveal().to_owned())
+        let args = CreateServer {
+            p_config_code: self.config.clone(),
+            p_hostname: self.hostname.clone(),
+            p_comment: None,
+            p_cost_per_hour_usd: None,
+        };
+        let meta = RequestMeta { correlation_id: Uuid::now_v7(), idempotency_key: None, now: clock::now() };
+        let operator = Principal::operator(&self.org);
+        let reply = create_server_config_instance(state, &operator, args, meta).await.map_err(said)?;
+        reply.keys["enrol_token"].as_str().map(str::to_owned).context("the answer holds no token")
     }
+}
+
+/// A command's refusal as the command line says it: what happened, why, and what to do.
+fn said(error: CommandError) -> anyhow::Error {
+    let error = error.error;
+    let parts = [Some(error.message), error.details, error.hint];
+    anyhow::anyhow!(parts.into_iter().flatten().collect::<Vec<_>>().join(". "))
 }
 
 /// What to do with accounts.
@@ -168,7 +183,7 @@ pub struct CreateUser {
     #[command(flatten)]
     dir: DirArgs,
     /// The organisation; made when it does not exist.
-    #[arg(long, default_value = "local", value_name = "CODE")]
+    #[arg(long, default_value = DEFAULT_ORG, value_name = "CODE")]
     org: String,
     /// The e-mail the account signs in with.
     #[arg(long, value_name = "E-MAIL")]

@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::DirArgs;
+use super::{DEFAULT_ADMIN, DEFAULT_ORG, DirArgs};
 use super::locate::ServerFile;
 use crate::auth::accounts::{self, NewAccount};
 use crate::auth::{Principal, password};
@@ -52,20 +52,20 @@ impl ListenArgs {
         })
     }
 
-    fn config(&self, dir: &Path, address: SocketAddr) -> anyhow::Result<Config> {
+    fn config(&self, dir: &Path, address: SocketAddr) -> Config {
         let mut config = Config::new(dir, address);
-        if let Some(page) = &self.page_dir
-            && !page.join("index.html").is_file()
-        {
-            bail!("{} holds no index.html. Build the page with scripts/build page", page.display());
+        let page = self.page_dir.clone().unwrap_or_else(|| PathBuf::from("frontend/dist"));
+        // Built later, the page appears without a restart.
+        if self.page_dir.is_some() || page.join("index.html").is_file() {
+            if !page.join("index.html").is_file() {
+                tracing::warn!("{} holds no index.html yet: build the page with scripts/build page", page.display());
+            }
+            config.page_dir = Some(page);
         }
-        let built = Path::new("frontend/dist");
-        config.page_dir =
-            self.page_dir.clone().or_else(|| built.join("index.html").is_file().then(|| built.to_owned()));
         config.public_url = self.public_url.clone().unwrap_or_else(|| url_of(address));
         config.nats_public_url.clone_from(&self.nats_public_url);
         config.behind_proxy = self.behind_proxy;
-        Ok(config)
+        config
     }
 }
 
@@ -81,10 +81,10 @@ pub struct Up {
     #[command(flatten)]
     listen: ListenArgs,
     /// The organisation of the first account.
-    #[arg(long, default_value = "local", value_name = "CODE")]
+    #[arg(long, default_value = DEFAULT_ORG, value_name = "CODE")]
     org: String,
     /// The e-mail of the first account.
-    #[arg(long, default_value = "admin@benchtrail.local", value_name = "E-MAIL")]
+    #[arg(long, default_value = DEFAULT_ADMIN, value_name = "E-MAIL")]
     admin_email: String,
 }
 
@@ -103,7 +103,7 @@ impl Up {
         let nats = plant.nats.clone();
         let ran = async {
             log::migrate(&database_url).await?;
-            let config = self.listen.config(&dir, listener.local_addr()?)?;
+            let config = self.listen.config(&dir, listener.local_addr()?);
             let state = AppState::open(&database_url, nats, config, stop.clone()).await?;
             super::ops::seed_catalogue(&state).await?;
             let first = first_account(&state, &self.org, &self.admin_email).await?;
@@ -148,7 +148,7 @@ impl Serve {
         let nats = plant.nats.clone();
         let dir = self.dir.dir;
         std::fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
-        let config = self.listen.config(&dir, listener.local_addr()?)?;
+        let config = self.listen.config(&dir, listener.local_addr()?);
         let state = AppState::open(&database_url, nats, config, stop).await?;
         let file = server_file(&state, &database_url, &nats_url);
         file.write(&dir)?;
@@ -162,7 +162,7 @@ impl Serve {
 
 fn server_file(state: &AppState, database_url: &str, nats_url: &str) -> ServerFile {
     ServerFile {
-        url: state.config.public_url.to_string(),
+        url: state.config.public_url.as_str().trim_end_matches('/').to_owned(),
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         database_url: database_url.to_owned(),

@@ -4,6 +4,7 @@ use events::Event;
 use events::keys::{JobKey, ServerKey};
 use events::report::{AssignedJob, ClaimRequest, SignedJob};
 use events::timestamp::Timestamp;
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::append::{Maker, NotAppended, append, event_id_of};
@@ -37,13 +38,14 @@ pub async fn claim_job(
         .execute(&mut *lock)
         .await?;
     state.work.catch_up().await?;
-    let claimed = claim_next(state, agent, id, now).await;
+    let claimed = claim_next(state, &mut lock, agent, id, now).await;
     lock.commit().await?;
     claimed
 }
 
 async fn claim_next(
     state: &AppState,
+    connection: &mut PgConnection,
     agent: &AgentIdentity,
     id: Uuid,
     now: Timestamp,
@@ -68,7 +70,7 @@ async fn claim_next(
         match append(&state.log, vec![write]).await {
             Ok(_) => {
                 job.evolve(&event, now);
-                leases::grant(&state.pool, &key, job.attempt(), &agent.agent, lease_s).await?;
+                leases::grant(connection, &key, job.attempt(), &agent.agent, lease_s).await?;
                 return Ok(Some(sign(state, &key, &job, job.attempt())?));
             }
             Err(NotAppended::Moved(_)) => {}

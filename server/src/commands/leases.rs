@@ -5,7 +5,7 @@
 
 use events::keys::JobKey;
 use events::report::HeldAttempt;
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 
 use super::CommandError;
 use super::work_index::Index;
@@ -14,7 +14,7 @@ use crate::state::AppState;
 
 /// An agent took an attempt.
 pub(super) async fn grant(
-    pool: &PgPool,
+    connection: &mut PgConnection,
     job: &JobKey,
     attempt: u32,
     agent: &str,
@@ -29,7 +29,7 @@ pub(super) async fn grant(
     .bind(attempt.cast_signed())
     .bind(agent)
     .bind(f64::from(lease_s))
-    .execute(pool)
+    .execute(connection)
     .await?;
     Ok(())
 }

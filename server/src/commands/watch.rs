@@ -53,7 +53,7 @@ pub async fn watch(state: AppState) {
 async fn prepare(state: &AppState) -> Result<(), CommandError> {
     state.work.catch_up().await?;
     leases::renew_all(&state.pool, state.config.timing.lease_s).await?;
-    let completed = state.work.read(|index| index.completed_jobs());
+    let completed = state.work.read(|index| index.completed_jobs(None));
     for job in completed {
         check_quality(state, &job, clock::now()).await?;
     }
@@ -74,6 +74,9 @@ pub async fn look(state: &AppState, started_at: Timestamp, with_idle_runs: bool)
     look_at_servers(state, started_at, now).await?;
     if with_idle_runs {
         for run in state.work.read(|index| index.idle_runs()) {
+            for job in state.work.read(|index| index.completed_jobs(Some(&run))) {
+                check_quality(state, &job, now).await?;
+            }
             advance_run::advance_run(state, &run, None, now).await?;
         }
     }

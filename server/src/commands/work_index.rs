@@ -267,10 +267,19 @@ impl Index {
         self.runs.keys().filter(|key| !busy.contains(key)).cloned().collect()
     }
 
-    /// Jobs with a result whose run is still open.
-    pub fn completed_jobs(&self) -> Vec<JobKey> {
-        let completed = self.jobs.iter().filter(|(_, open)| open.job.phase == JobPhase::Completed);
-        completed.map(|(key, _)| key.clone()).collect()
+    /// Jobs with a result whose run is still open: of all runs, or of one.
+    pub fn completed_jobs(&self, run: Option<&RunKey>) -> Vec<JobKey> {
+        self.jobs
+            .iter()
+            .filter(|(_, open)| open.job.phase == JobPhase::Completed)
+            .filter(|(key, _)| run.is_none_or(|run| key.run_key() == *run))
+            .map(|(key, _)| key.clone())
+            .collect()
+    }
+
+    /// A server, removed ones included.
+    pub fn server(&self, key: &ServerKey) -> Option<&Server> {
+        self.servers.get(key)
     }
 
     /// Every server, removed ones included.

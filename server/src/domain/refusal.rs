@@ -28,6 +28,17 @@ impl RefusalClass {
             Self::Unready => 422,
         }
     }
+
+    /// What to do where the refusal itself does not say.
+    fn hint(self) -> &'static str {
+        match self {
+            Self::Invalid => "correct the value the message names, then send it again",
+            Self::Forbidden => "ask an administrator of the organisation",
+            Self::NotFound => "check its code; you may also lack the right to see it",
+            Self::Conflict => "look at it again, then decide anew",
+            Self::Unready => "remove what stands in the way, then try again",
+        }
+    }
 }
 
 /// A decision's no.
@@ -96,7 +107,7 @@ impl Refusal {
             code: self.code.to_owned(),
             message: self.message.clone(),
             details: self.details.clone(),
-            hint: self.hint.clone(),
+            hint: Some(self.hint.clone().unwrap_or_else(|| self.class.hint().to_owned())),
         }
     }
 }

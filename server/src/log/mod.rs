@@ -10,7 +10,9 @@ mod read;
 mod request;
 mod same;
 mod signing;
+mod verify;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +35,7 @@ pub use request::{
     AppendOutcome, AppendRequest, Expected, MAX_REQUEST_BYTES, MAX_REQUEST_EVENTS, Placed, StreamWrite,
 };
 pub use signing::{KEY_FILE, signature_holds};
+pub use verify::{Fault, VerifyOptions, VerifyReport, verify};
 
 /// Requests that wait to be taken into a batch; beyond it callers wait to put theirs in.
 const QUEUE: usize = 4096;
@@ -178,6 +181,14 @@ impl Log {
     /// The database cannot be read.
     pub async fn event_by_id(&self, event_id: Uuid) -> Result<Option<Recorded>, LogError> {
         self.reader.event_by_id(event_id).await
+    }
+
+    /// Where the events with these ids stand; ids that are not in the log are left out.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn positions_of(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, i64>, LogError> {
+        self.reader.positions_of(ids).await
     }
 
     /// The version of a stream's last event; 0 where it has none.

@@ -113,6 +113,15 @@ impl Reader {
         Ok(self.recorded(row.iter().map(RawEvent::of_row)).await?.pop())
     }
 
+    pub async fn positions_of(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, i64>, LogError> {
+        let rows: Vec<(Uuid, i64)> =
+            sqlx::query_as("select event_id, position from event_ids where event_id = any($1)")
+                .bind(ids)
+                .fetch_all(&self.pool)
+                .await?;
+        Ok(rows.into_iter().collect())
+    }
+
     pub async fn stream_version(&self, stream: &StreamKey) -> Result<i64, LogError> {
         let version = sqlx::query_scalar("select version from streams where stream_key = $1")
             .bind(stream.as_str())

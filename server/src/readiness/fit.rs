@@ -1,6 +1,7 @@
 //! Does the model fit the hardware, and the load the model?
 
 use super::{Facts, Finding, place};
+use crate::resolve::quantization_arg;
 
 /// Share of the memory beyond the weights that a server needs at least: activations, and some cache.
 const OVERHEAD: f64 = 1.1;
@@ -69,6 +70,27 @@ pub(super) fn model_fits_memory(facts: &Facts<'_>) -> Finding {
         cures.push("Or choose a server with more memory.".to_owned());
     }
     Finding::Fails(format!("{sizes}."), cures)
+}
+
+/// The framework is told the workload's quantization, so that the result's label is true.
+pub(super) fn quantization_applies(facts: &Facts<'_>) -> Finding {
+    let Some(quantization) = &facts.workload.quantization else { return Finding::DoesNotApply };
+    if facts
+        .model
+        .default_precision
+        .as_ref()
+        .is_some_and(|published| published.eq_ignore_ascii_case(quantization))
+    {
+        return Finding::ok(format!("The model is published in {quantization}."));
+    }
+    let set = ["quantization", "dtype"].iter().any(|key| facts.workload.engine_args.contains_key(*key));
+    if set || quantization_arg(facts.framework, quantization).is_some() {
+        return Finding::ok(format!("The framework is told to serve {quantization}."));
+    }
+    Finding::warning(
+        format!("{quantization} is only a label here: nothing tells the framework to serve the weights so."),
+        "Make sure that the weights on the server are in this format; the results carry the label.",
+    )
 }
 
 /// Tensor parallelism fits the accelerators and divides the attention heads.

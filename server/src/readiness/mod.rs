@@ -129,6 +129,7 @@ const RULES: &[Rule] = &[
     ("tool_available", "The benchmark tool is installed", place::tool_available),
     ("model_present", "The model is on the server", place::model_present),
     ("token_present", "The model's access token is there", place::token_present),
+    ("quantization_applies", "The quantization is what is served", fit::quantization_applies),
     ("model_fits_memory", "The model fits the memory", fit::model_fits_memory),
     ("tensor_parallel_divides", "Tensor parallelism divides", fit::tensor_parallel_divides),
     ("context_covers", "The context covers input and output", fit::context_covers),

@@ -1,1 +1,335 @@
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
+use events::api::ReadinessCheck;
+use events::server_host::{GpuInfo, HostCapabilities, ServerState};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::domain::testing::{scenario, server_key, workload};
+use crate::resolve::{Inputs, resolve};
+use crate::seed::catalogue;
+use events::Event;
+
+/// A workload on a server, as a test changes it.
+struct World {
+    server: Option<Server>,
+    model: ModelRegistered,
+    framework: FrameworkRegistered,
+    tool: ToolRegistered,
+    workload: WorkloadSpec,
+    scenarios: Vec<ScenarioSpec>,
+}
+
+fn entry(stream: &str) -> Event {
+    static ENTRIES: LazyLock<BTreeMap<events::StreamKey, Event>> = LazyLock::new(|| catalogue().unwrap());
+    ENTRIES.get(&stream.parse().unwrap()).expect("it is in the catalogue").clone()
+}
+
+impl World {
+    fn llama_cpp() -> Self {
+        Self::of("llama-cpp", "0.7.0", "google/gemma-3-270m")
+    }
+
+    fn vllm(model: &str, gpus: u32, gigabytes: f64) -> Self {
+        let mut world = Self::of("vllm", "0.28.0", model);
+        world.capabilities().gpus = (0..gpus)
+            .map(|gpu| GpuInfo {
+                gpu,
+                name: "a GPU".into(),
+                memory_total_bytes: Some((gigabytes * 1e9) as u64),
+                power_limit_w: None,
+                compute_capability: None,
+            })
+            .collect();
+        world
+    }
+
+    fn of(framework: &str, version: &str, model: &str) -> Self {
+        let Event::FrameworkRegistered(facts) = entry(&format!("framework/_/{framework}/{version}")) else {
+            panic!()
+        };
+        let Event::ToolRegistered(tool) = entry("tool/_/metrumbench-llm") else { panic!() };
+        let stream = events::StreamKey::new("model", &["_", model]);
+        let Event::ModelRegistered(model_facts) = entry(stream.as_str()) else { panic!() };
+        let capabilities = HostCapabilities {
+            executables: vec!["llama-server".into(), "vllm".into(), "metrumbench-llm".into()],
+            models: vec!["google/gemma-3-270m".into()],
+            ram_total_bytes: 8_000_000_000,
+            ..HostCapabilities::default()
+        };
+        let server = Server {
+            comment: None,
+            cost_per_hour_usd: None,
+            state: ServerState::Online,
+            agent: Some(server_key().agent()),
+            nats_public_key: None,
+            capabilities: Some(capabilities),
+            removed: false,
+            version: 3,
+        };
+        let workload = WorkloadSpec {
+            framework_code: framework.into(),
+            framework_version: version.into(),
+            model_code: model.into(),
+            ..workload()
+        };
+        Self {
+            server: Some(server),
+            model: model_facts,
+            framework: facts,
+            tool,
+            workload,
+            scenarios: vec![scenario()],
+        }
+    }
+
+    fn capabilities(&mut self) -> &mut HostCapabilities {
+        self.server.as_mut().and_then(|server| server.capabilities.as_mut()).expect("an enrolled server")
+    }
+
+    fn args(mut self, args: Value) -> Self {
+        let Value::Object(args) = args else { panic!("an object") };
+        self.workload.engine_args = args.into_iter().collect();
+        self
+    }
+
+    fn judge(&self) -> Readiness {
+        let key = server_key();
+        let commands = self.scenarios.first().map(|scenario| {
+            resolve(&Inputs {
+                workload: &self.workload,
+                scenario,
+                run_scenarios: &self.scenarios,
+                framework: &self.framework,
+                tool: &self.tool,
+            })
+        });
+        check(&Facts {
+            server_key: Some(&key),
+            server: self.server.as_ref(),
+            config: None,
+            model: &self.model,
+            framework: &self.framework,
+            tool: &self.tool,
+            workload: &self.workload,
+            scenarios: &self.scenarios,
+            commands: commands.as_ref(),
+        })
+    }
+
+    fn found(&self, rule: &str) -> ReadinessCheck {
+        self.judge()
+            .checks
+            .into_iter()
+            .find(|check| check.rule == rule)
+            .unwrap_or_else(|| panic!("no {rule}"))
+    }
+
+    fn result(&self, rule: &str) -> String {
+        self.found(rule).result
+    }
+}
+
+#[test]
+fn the_first_benchmark_is_ready() {
+    let readiness = World::llama_cpp().judge();
+    let failing: Vec<_> = readiness.checks.iter().filter(|check| check.result != "ok").collect();
+    assert!(readiness.ready && failing.is_empty(), "{failing:?}");
+    assert!(readiness.commands.is_some());
+}
+
+#[test]
+fn whatever_fails_names_a_cure() {
+    let mut world = World::llama_cpp().args(json!({"ctx_size": 64, "no_such_flag": 1}));
+    world.server.as_mut().unwrap().state = ServerState::Offline;
+    world.capabilities().executables.clear();
+    world.capabilities().models.clear();
+    world.capabilities().ram_total_bytes = 1;
+    let readiness = world.judge();
+    assert!(!readiness.ready);
+    let failing: Vec<_> = readiness.checks.iter().filter(|check| check.result == "fails").collect();
+    assert!(failing.len() >= 7, "{failing:?}");
+    for check in failing {
+        assert!(
+            !check.cures.is_empty() && check.cures.iter().all(|cure| cure.ends_with(['.', '?'])),
+            "{check:?}"
+        );
+    }
+}
+
+#[test]
+fn a_server_is_ready_when_it_is_online_and_doubtful_when_it_is_stale() {
+    let state = |state| {
+        let mut world = World::llama_cpp();
+        world.server.as_mut().unwrap().state = state;
+        world.result("server_online")
+    };
+    assert_eq!(state(ServerState::Online), "ok");
+    assert_eq!(state(ServerState::Stale), "warning");
+    assert_eq!(state(ServerState::Offline), "fails");
+    assert_eq!(state(ServerState::Registered), "fails");
+}
+
+#[test]
+fn a_server_that_is_not_there_fails() {
+    let world = World { server: None, ..World::llama_cpp() };
+    assert_eq!(world.result("server_online"), "fails");
+    assert_eq!(world.result("framework_available"), "unknown");
+}
+
+#[test]
+fn a_framework_the_agent_may_not_start_fails() {
+    let mut world = World::llama_cpp();
+    world.capabilities().executables = vec!["metrumbench-llm".into()];
+    assert_eq!(world.result("framework_available"), "fails");
+    assert_eq!(world.result("tool_available"), "ok");
+    assert!(world.found("framework_available").message.contains("llama-server"));
+}
+
+#[test]
+fn a_model_file_must_be_on_the_host() {
+    let mut world = World::llama_cpp();
+    assert_eq!(world.result("model_present"), "ok");
+    world.capabilities().models = vec!["other/model".into()];
+    let check = world.found("model_present");
+    assert_eq!(check.result, "fails");
+    assert!(check.message.contains("other/model"), "{}", check.message);
+}
+
+#[test]
+fn a_gated_model_that_is_downloaded_wants_a_token() {
+    let world = World::vllm("meta-llama/Llama-3.1-8B-Instruct", 1, 80.0);
+    assert_eq!(world.result("token_present"), "warning");
+    let mut local = World::llama_cpp();
+    local.model.gated = true;
+    assert!(
+        local.judge().checks.iter().all(|check| check.rule != "token_present"),
+        "a local file needs none"
+    );
+}
+
+#[test]
+fn a_model_too_large_for_the_memory_fails_with_the_parallelism_that_would_do() {
+    let world = World::vllm("meta-llama/Llama-3.3-70B-Instruct", 8, 80.0);
+    let check = world.found("model_fits_memory");
+    assert_eq!(check.result, "fails");
+    assert!(check.message.contains("140.0 GB"), "{}", check.message);
+    assert!(check.cures.iter().any(|cure| cure.contains("tensor parallelism to 2")), "{:?}", check.cures);
+    assert_eq!(world.args(json!({"tensor_parallel_size": 2})).result("model_fits_memory"), "ok");
+}
+
+#[test]
+fn a_smaller_quantization_needs_less_memory() {
+    let mut world = World::vllm("meta-llama/Llama-3.1-8B-Instruct", 1, 12.0);
+    assert_eq!(world.result("model_fits_memory"), "fails");
+    world.workload.quantization = Some("fp8".into());
+    assert_eq!(world.result("model_fits_memory"), "ok");
+    world.workload.quantization = Some("mystery".into());
+    assert_eq!(world.result("model_fits_memory"), "unknown");
+}
+
+#[test]
+fn a_quantization_that_nothing_applies_is_only_a_label() {
+    let mut world = World::vllm("meta-llama/Llama-3.1-8B-Instruct", 1, 80.0);
+    for (quantization, result) in [("fp8", "ok"), ("bf16", "ok"), ("q4_k_m", "warning")] {
+        world.workload.quantization = Some(quantization.into());
+        assert_eq!(world.result("quantization_applies"), result, "{quantization}");
+    }
+    let mut file = World::llama_cpp();
+    file.workload.quantization = Some("q4_k_m".into());
+    assert_eq!(file.result("quantization_applies"), "warning");
+}
+
+#[test]
+fn without_accelerators_the_hosts_memory_counts() {
+    let mut world = World::llama_cpp();
+    assert!(world.found("model_fits_memory").message.contains("the host's memory"));
+    world.capabilities().ram_total_bytes = 100_000_000;
+    assert_eq!(world.result("model_fits_memory"), "fails");
+}
+
+#[test]
+fn tensor_parallelism_divides_heads_and_accelerators() {
+    let of = |gpus, parallel| {
+        let world = World::vllm("meta-llama/Llama-3.3-70B-Instruct", gpus, 80.0);
+        world.args(json!({"tensor_parallel_size": parallel})).found("tensor_parallel_divides")
+    };
+    assert_eq!(of(8, 8).result, "ok");
+    assert_eq!(of(8, 3).result, "fails");
+    assert!(of(8, 3).message.contains("64 attention heads"));
+    assert_eq!(of(4, 8).result, "fails");
+    assert!(of(6, 4).cures[0].contains("1, 2, 3, 6"), "{:?}", of(6, 4).cures);
+    assert_eq!(of(0, 1).result, "fails");
+}
+
+#[test]
+fn the_context_holds_input_and_output() {
+    let with = |args| World::llama_cpp().args(args).found("context_covers");
+    assert_eq!(with(json!({})).result, "ok");
+    assert_eq!(with(json!({"ctx_size": 384})).result, "ok");
+    let cut = with(json!({"ctx_size": 382}));
+    assert_eq!(cut.result, "fails");
+    assert!(cut.message.contains("shared by 2 slots"), "{}", cut.message);
+    let vllm = |length| {
+        let world = World::vllm("meta-llama/Llama-3.1-8B-Instruct", 1, 80.0);
+        world.args(json!({"max_model_len": length})).result("context_covers")
+    };
+    assert_eq!(vllm(192), "ok");
+    assert_eq!(vllm(191), "fails");
+}
+
+#[test]
+fn a_scenario_longer_than_the_models_context_fails() {
+    let mut world = World::llama_cpp();
+    world.scenarios[0].input_sequence_length = Some(40_000);
+    let check = world.found("context_covers");
+    assert_eq!(check.result, "fails");
+    assert!(check.message.contains("32768"), "{}", check.message);
+}
+
+#[test]
+fn too_few_requests_are_a_warning_not_a_failure() {
+    let requests = |num_requests| {
+        let mut world = World::llama_cpp();
+        world.scenarios[0].num_requests = num_requests;
+        world.found("load_is_sound")
+    };
+    assert_eq!(requests(200).result, "ok");
+    assert!(requests(10).message.contains("smoke test"));
+    assert!(requests(1).message.contains("never in flight"));
+    assert_eq!(requests(1).result, "warning");
+}
+
+#[test]
+fn more_requests_in_flight_than_the_server_takes_are_a_warning() {
+    let world = World::llama_cpp().args(json!({"parallel": 1}));
+    assert_eq!(world.result("load_is_sound"), "warning");
+}
+
+#[test]
+fn an_endpoint_needs_neither_model_nor_framework() {
+    let mut world = World::of("openai", "v1", "google/gemma-3-270m");
+    assert_eq!(world.result("endpoint_url"), "fails");
+    world.workload.endpoint_url = Some("http://10.0.0.7:8000/v1".into());
+    let readiness = world.judge();
+    assert!(readiness.ready, "{:?}", readiness.checks);
+    let rules: Vec<&str> = readiness.checks.iter().map(|check| check.rule.as_str()).collect();
+    assert!(!rules.contains(&"framework_available") && !rules.contains(&"model_present"), "{rules:?}");
+}
+
+#[test]
+fn flags_that_load_code_are_a_warning() {
+    let world =
+        World::vllm("meta-llama/Llama-3.1-8B-Instruct", 1, 80.0).args(json!({"trust_remote_code": true}));
+    let check = world.found("commands_resolve");
+    assert_eq!(check.result, "warning");
+    assert!(check.cures[0].contains("administrator"));
+}
+
+#[test]
+fn a_command_that_cannot_be_resolved_fails_with_the_hint() {
+    let check = World::llama_cpp().args(json!({"ctxsize": 1})).found("commands_resolve");
+    assert_eq!(check.result, "fails");
+    assert!(check.cures[0].contains("ctx_size"), "{:?}", check.cures);
+}

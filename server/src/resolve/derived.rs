@@ -1,7 +1,8 @@
-//! Engine arguments that follow from the scenarios, so that nobody has to work them out.
+//! Engine arguments that follow from the workload and its scenarios, so that nobody has to work them out.
 
 use std::collections::BTreeMap;
 
+use events::catalogue::FrameworkRegistered;
 use events::workload::ScenarioSpec;
 use serde_json::Value;
 
@@ -22,21 +23,26 @@ pub fn context_per_request(scenario: &ScenarioSpec) -> u64 {
     needed.next_multiple_of(CONTEXT_STEP)
 }
 
-/// Engine arguments for frameworks whose slots share one context (llama.cpp): as many slots as requests in flight,
-/// and a context that holds what all of them need. A server that is kept for the whole run is sized for its largest
-/// scenario; otherwise for the job's own, so that a scenario's command does not depend on what else is run.
-/// A workload that sets the number of slots itself gets a context for that many.
+/// The engine arguments that follow: slots and context, and the quantization. What the workload sets stands above them.
 pub fn derived_engine_args(inputs: &Inputs<'_>) -> BTreeMap<String, Value> {
+    let mut args = slots_and_context(inputs);
+    if let Some(quantization) = &inputs.workload.quantization {
+        args.extend(quantization_arg(inputs.framework, quantization));
+    }
+    args
+}
+
+/// For frameworks whose slots share one context (llama.cpp): as many slots as requests in flight, and a context that
+/// holds what all of them need. A server that is kept for the whole run is sized for its largest scenario; otherwise for
+/// the job's own, so that a scenario's command does not depend on what else is run. A workload that sets the number of
+/// slots itself gets a context for that many.
+fn slots_and_context(inputs: &Inputs<'_>) -> BTreeMap<String, Value> {
     let known = &inputs.framework.engine_args;
     if !known.contains_key("ctx_size") || !known.contains_key("parallel") {
         return BTreeMap::new();
     }
-    let own = std::slice::from_ref(inputs.scenario);
-    let scenarios = if inputs.workload.keep_server && !inputs.run_scenarios.is_empty() {
-        inputs.run_scenarios
-    } else {
-        own
-    };
+    let keeps = inputs.workload.keep_server && !inputs.run_scenarios.is_empty();
+    let scenarios = if keeps { inputs.run_scenarios } else { std::slice::from_ref(inputs.scenario) };
     let slots = scenarios.iter().map(|scenario| u64::from(scenario.concurrency)).max().unwrap_or(1);
     let slots = match inputs.workload.engine_args.get("parallel").and_then(Value::as_u64) {
         Some(set @ 1..) => set,
@@ -47,4 +53,22 @@ pub fn derived_engine_args(inputs: &Inputs<'_>) -> BTreeMap<String, Value> {
         ("parallel".to_owned(), Value::from(slots)),
         ("ctx_size".to_owned(), Value::from(each.saturating_mul(slots))),
     ])
+}
+
+/// The argument that makes a framework serve the weights in the workload's quantization; nothing where it has none, and
+/// the quantization is then only a name for the weights as they are published.
+pub fn quantization_arg(framework: &FrameworkRegistered, quantization: &str) -> Option<(String, Value)> {
+    let wanted = quantization.to_ascii_lowercase();
+    let dtype = match wanted.as_str() {
+        "bf16" => Some("bfloat16"),
+        "fp16" => Some("float16"),
+        "fp32" => Some("float32"),
+        _ => None,
+    };
+    let (key, value) = match dtype {
+        Some(dtype) => ("dtype", dtype.to_owned()),
+        None => ("quantization", wanted),
+    };
+    let template = framework.engine_args.get(key)?;
+    template.choices.contains(&value).then(|| (key.to_owned(), Value::from(value)))
 }

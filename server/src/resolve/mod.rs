@@ -20,7 +20,7 @@ use url::Url;
 use crate::domain::Refusal;
 
 pub use arguments::FlagStyle;
-pub use derived::{context_per_request, derived_engine_args};
+pub use derived::{context_per_request, derived_engine_args, quantization_arg};
 pub use nearest::nearest;
 pub use template::{AGENT_PLACEHOLDERS, check_template};
 

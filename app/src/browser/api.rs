@@ -1,0 +1,155 @@
+//! Requests to the control plane: views by GET, commands by POST, every error as the API says it.
+
+use events::api::{ApiError, CommandReply};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use wasm_bindgen::JsCast;
+use wasm_bindgen_futures::JsFuture;
+
+use crate::row::Row;
+
+/// Why a request brought nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trouble {
+    /// The HTTP status; 0 when there was no answer.
+    pub status: u16,
+    /// What the API said.
+    pub error: ApiError,
+}
+
+impl Trouble {
+    fn new(status: u16, code: &str, message: impl Into<String>, hint: &str) -> Self {
+        let error = ApiError {
+            code: code.to_owned(),
+            message: message.into(),
+            details: None,
+            hint: (!hint.is_empty()).then(|| hint.to_owned()),
+        };
+        Self { status, error }
+    }
+
+    fn network() -> Self {
+        Self::new(0, "unreachable", "The control plane does not answer.", "Check that it runs; this page tries again by itself.")
+    }
+
+    /// Whether trying again may help.
+    pub fn may_pass(&self) -> bool {
+        self.status == 0 || self.status == 429 || self.status >= 500
+    }
+}
+
+/// An answer: its body and the headers that matter.
+struct Answer {
+    body: String,
+    content_range: Option<String>,
+}
+
+async fn send(
+    method: &str,
+    path: &str,
+    body: Option<String>,
+    headers: &[(&str, String)],
+) -> Result<Answer, Trouble> {
+    let options = web_sys::RequestInit::new();
+    options.set_method(method);
+    options.set_credentials(web_sys::RequestCredentials::SameOrigin);
+    let list = web_sys::Headers::new().map_err(|_| Trouble::network())?;
+    for (name, value) in headers {
+        let _ = list.set(name, value);
+    }
+    if let Some(body) = body {
+        let _ = list.set("content-type", "application/json");
+        options.set_body(&body.into());
+    }
+    if method != "GET" {
+        let _ = list.set("x-benchtrail-csrf", "1");
+    }
+    options.set_headers(&list);
+    let response = JsFuture::from(leptos::prelude::window().fetch_with_str_and_init(path, &options))
+        .await
+        .map_err(|_| Trouble::network())?
+        .unchecked_into::<web_sys::Response>();
+    let text = match response.text() {
+        Ok(promise) => JsFuture::from(promise).await.ok().and_then(|t| t.as_string()).unwrap_or_default(),
+        Err(_) => String::new(),
+    };
+    if response.ok() {
+        return Ok(Answer { body: text, content_range: response.headers().get("content-range").ok().flatten() });
+    }
+    let status = response.status();
+    Err(match serde_json::from_str::<ApiError>(&text) {
+        Ok(error) => Trouble { status, error },
+        Err(_) => Trouble::new(status, &format!("http_{status}"), response.status_text(), ""),
+    })
+}
+
+fn read<T: DeserializeOwned>(path: &str, body: &str) -> Result<T, Trouble> {
+    serde_json::from_str(body).map_err(|error| {
+        let path = path.split('?').next().unwrap_or(path);
+        Trouble::new(200, "unreadable_answer", format!("The answer of {path} could not be read: {error}"), "Reload the page: it may be older than the control plane.")
+    })
+}
+
+fn reading(accept: &str, at_least: i64, count: bool) -> Vec<(&'static str, String)> {
+    let mut prefer = Vec::new();
+    if at_least > 0 {
+        prefer.push(format!("at-least={at_least}"));
+    }
+    if count {
+        prefer.push("count=exact".to_owned());
+    }
+    let mut headers = vec![("accept", accept.to_owned())];
+    if !prefer.is_empty() {
+        headers.push(("prefer", prefer.join(", ")));
+    }
+    headers
+}
+
+/// Reads something. `at_least` waits until the views are as far as that position; 0 takes them as they are.
+///
+/// # Errors
+/// [`Trouble`]: no answer, an error of the API, or an answer that could not be read.
+pub async fn get<T: DeserializeOwned>(path: &str, at_least: i64) -> Result<T, Trouble> {
+    let answer = send("GET", path, None, &reading("application/json", at_least, false)).await?;
+    read(path, &answer.body)
+}
+
+/// Reads rows of a view, and how many there are in all.
+///
+/// # Errors
+/// As [`get`].
+pub async fn rows(path: &str, at_least: i64, count: bool) -> Result<(Vec<Row>, Option<usize>), Trouble> {
+    let answer = send("GET", path, None, &reading("application/json", at_least, count)).await?;
+    let total = answer.content_range.as_deref().and_then(|range| range.rsplit('/').next()).and_then(|n| n.parse().ok());
+    Ok((read(path, &answer.body)?, total))
+}
+
+/// Reads a view as CSV.
+///
+/// # Errors
+/// As [`get`].
+pub async fn csv(path: &str) -> Result<String, Trouble> {
+    Ok(send("GET", path, None, &reading("text/csv", 0, false)).await?.body)
+}
+
+/// Calls a procedure that answers something of its own.
+///
+/// # Errors
+/// As [`get`].
+pub async fn call<T: DeserializeOwned>(procedure: &str, arguments: &impl Serialize) -> Result<T, Trouble> {
+    let path = format!("/api/rpc/{procedure}");
+    let body = serde_json::to_string(arguments)
+        .map_err(|error| Trouble::new(0, "unwritable_request", error.to_string(), ""))?;
+    // A request that is sent again, by a proxy or a person, does its work once.
+    let key = format!("{:x}{:x}", (js_sys::Math::random() * 1e15) as u64, (js_sys::Math::random() * 1e15) as u64);
+    let answer = send("POST", &path, Some(body), &[("accept", "application/json".into()), ("idempotency-key", key)]).await?;
+    read(&path, if answer.body.is_empty() { "null" } else { &answer.body })
+}
+
+/// Gives a command.
+///
+/// # Errors
+/// As [`get`].
+pub async fn command(name: &str, arguments: &impl Serialize) -> Result<CommandReply, Trouble> {
+    call(name, arguments).await
+}

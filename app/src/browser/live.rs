@@ -1,0 +1,304 @@
+//! The live stream of this tab: one EventSource, the topics of whoever listens, resumed at the last position.
+//!
+//! Events go to listeners in batches, at most four a second, within an animation frame where the tab is visible.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use events::api::{EventView, LiveEvent, LiveHead};
+use leptos::prelude::*;
+use wasm_bindgen::prelude::*;
+
+use super::now_ms;
+use crate::state::cursor::{Cursor, Verdict};
+use crate::state::report::percent;
+
+/// How the stream stands; the indicator in the top bar says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Before the first answer.
+    Connecting,
+    /// Everything up to the head of the log is on the page.
+    AtHead,
+    /// Behind the head, events are coming.
+    CatchingUp,
+    /// No connection; how often it was tried since it broke.
+    Reconnecting(u32),
+}
+
+/// Milliseconds between two batches.
+const BATCH_MS: f64 = 250.0;
+/// A stream that says nothing for so long is dead: the head comes every 15 s.
+const SILENCE_MS: f64 = 40_000.0;
+/// Events kept for a tab that does not draw; beyond that everything is read again.
+const MOST_QUEUED: usize = 20_000;
+
+type Listener = Rc<dyn Fn(&[EventView])>;
+
+#[derive(Default)]
+struct Inner {
+    source: Option<Source>,
+    cursor: Cursor,
+    listeners: Vec<(u64, Vec<String>, Listener)>,
+    next_id: u64,
+    queue: Vec<EventView>,
+    flushing: bool,
+    last_flush: f64,
+    last_message: f64,
+    settling: bool,
+    floor: i64,
+    tries: u32,
+}
+
+/// An open connection with its handlers; dropping it closes it.
+struct Source {
+    source: web_sys::EventSource,
+    topics: String,
+    _handlers: Vec<Closure<dyn FnMut(web_sys::MessageEvent)>>,
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        self.source.set_onerror(None);
+        self.source.close();
+    }
+}
+
+/// The live stream; copied freely.
+#[derive(Clone, Copy)]
+pub struct Live {
+    /// How it stands.
+    pub status: RwSignal<Status>,
+    /// The log's last position, as far as is known; 0 before the first message.
+    pub head: RwSignal<i64>,
+    /// Rises whenever everything on the page must be read again.
+    pub epoch: RwSignal<u32>,
+    inner: StoredValue<Inner, LocalStorage>,
+}
+
+impl Live {
+    /// A stream that connects once somebody listens.
+    pub fn new() -> Self {
+        let live = Self {
+            status: RwSignal::new(Status::Connecting),
+            head: RwSignal::new(0),
+            epoch: RwSignal::new(0),
+            inner: StoredValue::new_local(Inner::default()),
+        };
+        if let Ok(timer) = set_interval_with_handle(move || live.watch(), Duration::from_secs(5)) {
+            on_cleanup(move || timer.clear());
+        }
+        live
+    }
+
+    /// Listens to topics as long as the calling component lives.
+    pub fn listen(self, topics: Vec<String>, listener: impl Fn(&[EventView]) + 'static) {
+        let id = self.inner.try_update_value(|inner| {
+            inner.next_id += 1;
+            inner.listeners.push((inner.next_id, topics, Rc::new(listener)));
+            inner.next_id
+        });
+        self.settle();
+        on_cleanup(move || {
+            self.inner.try_update_value(|inner| inner.listeners.retain(|(other, ..)| Some(*other) != id));
+            self.settle();
+        });
+    }
+
+    /// The position that a reading must reach to miss nothing of what the stream will not send any more.
+    pub fn at_least(self) -> i64 {
+        self.inner.try_with_value(|inner| inner.cursor.position.unwrap_or(0).max(inner.floor)).unwrap_or(0)
+    }
+
+    /// From now on a reading must show what a command at this position did.
+    pub fn must_reach(self, position: i64) {
+        self.inner.try_update_value(|inner| inner.floor = inner.floor.max(position));
+    }
+
+    /// Starts again from nothing, for another reader: after signing in or out.
+    pub fn restart(self) {
+        self.inner.try_update_value(|inner| {
+            inner.source = None;
+            inner.cursor = Cursor::default();
+            inner.queue.clear();
+        });
+        self.settle();
+    }
+
+    /// Opens a connection for what is listened to now, once whoever comes and goes has come and gone.
+    fn settle(self) {
+        let waiting = self.inner.try_update_value(|inner| std::mem::replace(&mut inner.settling, true));
+        if waiting != Some(false) {
+            return;
+        }
+        set_timeout(
+            move || {
+                self.inner.try_update_value(|inner| inner.settling = false);
+                let wanted = self.wanted();
+                let open = self.inner.try_with_value(|inner| inner.source.as_ref().map(|s| s.topics.clone())).flatten();
+                if wanted.is_empty() {
+                    self.inner.try_update_value(|inner| inner.source = None);
+                } else if open.as_deref() != Some(&wanted) {
+                    self.connect(wanted);
+                }
+            },
+            Duration::from_millis(20),
+        );
+    }
+
+    fn wanted(self) -> String {
+        let topics = self.inner.try_with_value(|inner| {
+            inner.listeners.iter().flat_map(|(_, topics, _)| topics.clone()).collect::<BTreeSet<String>>()
+        });
+        topics.unwrap_or_default().into_iter().collect::<Vec<_>>().join(",")
+    }
+
+    fn connect(self, topics: String) {
+        let after = self.inner.try_with_value(|inner| inner.cursor.position).flatten();
+        let mut url = format!("/api/live?topics={}", percent(&topics));
+        if let Some(after) = after {
+            url.push_str(&format!("&after={after}"));
+        }
+        let Ok(source) = web_sys::EventSource::new(&url) else { return self.broken() };
+        let on = |name: &str, handler: Box<dyn FnMut(web_sys::MessageEvent)>| {
+            let closure = Closure::<dyn FnMut(web_sys::MessageEvent)>::wrap(handler);
+            let _ = source.add_event_listener_with_callback(name, closure.as_ref().unchecked_ref());
+            closure
+        };
+        let data = |message: &web_sys::MessageEvent| message.data().as_string().unwrap_or_default();
+        let handlers = vec![
+            on("event", Box::new(move |message| self.on_event(&data(&message)))),
+            on("head", Box::new(move |message| self.on_head(&data(&message)))),
+            on("resync", Box::new(move |_| self.lost())),
+            on("error", Box::new(move |_| self.broken())),
+        ];
+        self.inner.try_update_value(|inner| {
+            inner.cursor.connect();
+            inner.last_message = now_ms();
+            inner.source = Some(Source { source, topics, _handlers: handlers });
+        });
+    }
+
+    fn on_event(self, data: &str) {
+        let Ok(event) = serde_json::from_str::<LiveEvent>(data) else { return };
+        let verdict = self.inner.try_update_value(|inner| {
+            (inner.last_message, inner.tries) = (now_ms(), 0);
+            let verdict = inner.cursor.event(&event);
+            if verdict != Verdict::Seen {
+                inner.queue.push(event.event);
+            }
+            if inner.queue.len() > MOST_QUEUED { Verdict::Lost } else { verdict }
+        });
+        match verdict {
+            Some(Verdict::Lost) => self.lost(),
+            Some(Verdict::Take) => self.flush_soon(),
+            _ => {}
+        }
+        self.tell();
+    }
+
+    fn on_head(self, data: &str) {
+        let Ok(head) = serde_json::from_str::<LiveHead>(data) else { return };
+        let (verdict, fresh) = self
+            .inner
+            .try_update_value(|inner| {
+                (inner.last_message, inner.tries) = (now_ms(), 0);
+                let fresh = inner.cursor.position.is_none();
+                (inner.cursor.head(&head), fresh)
+            })
+            .unwrap_or((Verdict::Seen, false));
+        // What was read before the stream had a place may lie before it: once read again, nothing is missed.
+        if verdict == Verdict::Lost || fresh {
+            self.lost();
+        }
+        self.tell();
+    }
+
+    /// Something may be missing: everything is read again.
+    fn lost(self) {
+        self.inner.try_update_value(|inner| inner.queue.clear());
+        self.epoch.try_update(|epoch| *epoch += 1);
+    }
+
+    fn tell(self) {
+        let now = self.inner.try_with_value(|inner| (inner.cursor.head, inner.cursor.at_head()));
+        if let Some((head, at_head)) = now {
+            self.head.try_set(head);
+            let status = if at_head { Status::AtHead } else { Status::CatchingUp };
+            if self.status.try_get_untracked() != Some(status) {
+                self.status.try_set(status);
+            }
+        }
+    }
+
+    fn broken(self) {
+        let wait = self.inner.try_update_value(|inner| {
+            inner.source = None;
+            inner.tries += 1;
+            (inner.tries, (250.0 * 2f64.powi(inner.tries.min(6) as i32)).min(15_000.0) * (0.75 + js_sys::Math::random() / 2.0))
+        });
+        if let Some((tries, wait)) = wait {
+            self.status.try_set(Status::Reconnecting(tries));
+            set_timeout(
+                move || {
+                    let idle = self.inner.try_with_value(|inner| inner.source.is_none()).unwrap_or(false);
+                    if idle {
+                        self.settle();
+                    }
+                },
+                Duration::from_millis(wait as u64),
+            );
+        }
+    }
+
+    /// A stream can die without a word: while a laptop sleeps, or behind a proxy.
+    fn watch(self) {
+        let dead = self.inner.try_with_value(|i| i.source.is_some() && now_ms() - i.last_message > SILENCE_MS);
+        if dead == Some(true) {
+            self.broken();
+        }
+    }
+
+    fn flush_soon(self) {
+        let wait = self.inner.try_update_value(|inner| {
+            if std::mem::replace(&mut inner.flushing, true) {
+                return None;
+            }
+            Some((BATCH_MS - (now_ms() - inner.last_flush)).max(0.0))
+        });
+        if let Some(Some(wait)) = wait {
+            set_timeout(
+                move || {
+                    if document().hidden() {
+                        self.flush();
+                    } else {
+                        request_animation_frame(move || self.flush());
+                    }
+                },
+                Duration::from_millis(wait as u64),
+            );
+        }
+    }
+
+    fn flush(self) {
+        let batch = self.inner.try_update_value(|inner| {
+            (inner.flushing, inner.last_flush) = (false, now_ms());
+            let listeners: Vec<Listener> = inner.listeners.iter().map(|(_, _, l)| Rc::clone(l)).collect();
+            (std::mem::take(&mut inner.queue), listeners)
+        });
+        if let Some((events, listeners)) = batch
+            && !events.is_empty()
+        {
+            for listener in listeners {
+                listener(&events);
+            }
+        }
+    }
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        Self::new()
+    }
+}

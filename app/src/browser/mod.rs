@@ -1,0 +1,49 @@
+//! The border to the browser: requests, the live stream, storage, small helpers. Everything above is plain Rust.
+
+pub mod api;
+pub mod live;
+pub mod page;
+pub mod remote;
+
+/// Milliseconds since 1970.
+pub fn now_ms() -> f64 {
+    js_sys::Date::now()
+}
+
+/// A word kept in this browser.
+pub fn stored(key: &str) -> Option<String> {
+    leptos::prelude::window().local_storage().ok()??.get_item(key).ok()?
+}
+
+/// Keeps a word in this browser, or forgets it.
+pub fn store(key: &str, value: Option<&str>) {
+    if let Ok(Some(storage)) = leptos::prelude::window().local_storage() {
+        // A full or forbidden storage costs a preference, nothing else.
+        let _ = match value {
+            Some(value) => storage.set_item(key, value),
+            None => storage.remove_item(key),
+        };
+    }
+}
+
+/// Copies a text.
+pub fn copy(text: &str) {
+    let _ = leptos::prelude::window().navigator().clipboard().write_text(text);
+}
+
+/// Offers a text as a file.
+pub fn save_file(name: &str, mime: &str, text: &str) {
+    use leptos::prelude::document;
+    use wasm_bindgen::JsCast;
+    let parts = js_sys::Array::of1(&text.into());
+    let options = web_sys::BlobPropertyBag::new();
+    options.set_type(mime);
+    let Ok(blob) = web_sys::Blob::new_with_str_sequence_and_options(&parts, &options) else { return };
+    let Ok(url) = web_sys::Url::create_object_url_with_blob(&blob) else { return };
+    if let Some(link) = document().create_element("a").ok().and_then(|e| e.dyn_into::<web_sys::HtmlAnchorElement>().ok()) {
+        link.set_href(&url);
+        link.set_download(name);
+        link.click();
+    }
+    let _ = web_sys::Url::revoke_object_url(&url);
+}

@@ -1,0 +1,147 @@
+//! Rows of a view on the page: read once, folded live, read again when an event says so. What is shown stays until
+//! the new is there.
+
+use std::time::Duration;
+
+use events::api::EventView;
+use leptos::prelude::*;
+use wasm_bindgen_futures::spawn_local;
+
+use super::api::{self, Trouble};
+use super::page::Page;
+use crate::row::Row;
+
+/// Rows of a view.
+#[derive(Clone, Copy)]
+pub struct Rows {
+    /// The rows; nothing before the first answer.
+    pub rows: RwSignal<Option<Vec<Row>>>,
+    /// How many there are in all, where that was asked.
+    pub total: RwSignal<Option<usize>>,
+    /// Why the last reading failed.
+    pub trouble: RwSignal<Option<Trouble>>,
+    again: RwSignal<u32>,
+    waiting: RwSignal<bool>,
+}
+
+impl Rows {
+    /// Reads again.
+    pub fn reload(self) {
+        self.again.try_update(|n| *n += 1);
+    }
+
+    /// Reads again in a moment; several wishes make one reading.
+    pub fn reload_soon(self) {
+        if self.waiting.try_get_untracked() != Some(false) {
+            return;
+        }
+        self.waiting.set(true);
+        set_timeout(
+            move || {
+                self.waiting.try_set(false);
+                self.reload();
+            },
+            Duration::from_millis(300),
+        );
+    }
+
+    /// Folds a batch of events into the rows; tells whoever shows them only when one changed.
+    pub fn fold(self, events: &[EventView], fold: impl Fn(&mut Row, &EventView) -> bool) {
+        let changed = self.rows.try_update_untracked(|rows| {
+            let mut changed = false;
+            for row in rows.iter_mut().flatten() {
+                for event in events {
+                    changed |= fold(row, event);
+                }
+            }
+            changed
+        });
+        if changed == Some(true) {
+            self.rows.notify();
+        }
+    }
+
+    /// The first row.
+    pub fn first(self) -> Option<Row> {
+        self.rows.with(|rows| rows.as_ref().and_then(|r| r.first().cloned()))
+    }
+
+    /// All rows; none before the first answer.
+    pub fn all(self) -> Vec<Row> {
+        self.rows.with(|rows| rows.clone().unwrap_or_default())
+    }
+}
+
+/// Reads a view and keeps it: again when the request changes or the live stream lost something. `None` waits.
+pub fn use_rows(request: impl Fn() -> Option<String> + 'static) -> Rows {
+    read_rows(request, false)
+}
+
+/// As [`use_rows`], asking also how many rows there are in all.
+pub fn use_rows_counted(request: impl Fn() -> Option<String> + 'static) -> Rows {
+    read_rows(request, true)
+}
+
+fn read_rows(request: impl Fn() -> Option<String> + 'static, count: bool) -> Rows {
+    let page = Page::expect();
+    let rows = Rows {
+        rows: RwSignal::new(None),
+        total: RwSignal::new(None),
+        trouble: RwSignal::new(None),
+        again: RwSignal::new(0),
+        waiting: RwSignal::new(false),
+    };
+    let turn = StoredValue::new(0u32);
+    Effect::new(move |_| {
+        rows.again.track();
+        page.live.epoch.track();
+        let Some(path) = request() else { return };
+        let mine = turn.try_update_value(|turn| {
+            *turn += 1;
+            *turn
+        });
+        spawn_local(async move {
+            let answer = api::rows(&path, page.live.at_least(), count).await;
+            if turn.try_get_value() != mine {
+                return; // A later request was made, or nobody waits any more.
+            }
+            match answer {
+                Ok((list, total)) => {
+                    rows.total.try_set(total);
+                    rows.trouble.try_set(None);
+                    rows.rows.try_set(Some(list));
+                }
+                Err(trouble) => {
+                    let retry = trouble.may_pass();
+                    rows.trouble.try_set(Some(trouble));
+                    if retry {
+                        set_timeout(
+                            move || {
+                                if turn.try_get_value() == mine {
+                                    rows.reload();
+                                }
+                            },
+                            Duration::from_secs(3),
+                        );
+                    }
+                }
+            }
+        });
+    });
+    rows
+}
+
+/// Keeps rows live: folds events of these topics and reads again when one concerns more than the fold can do.
+pub fn keep_live(
+    rows: Rows,
+    topics: Vec<String>,
+    fold: fn(&mut Row, &EventView) -> bool,
+    concerns: impl Fn(&EventView) -> bool + 'static,
+) {
+    Page::expect().live.listen(topics, move |events| {
+        rows.fold(events, fold);
+        if events.iter().any(&concerns) {
+            rows.reload_soon();
+        }
+    });
+}

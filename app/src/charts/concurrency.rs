@@ -1,0 +1,247 @@
+//! A metric against concurrency, one line a traffic shape, growing point by point; the elbow is ringed and put in words.
+
+use serde_json::json;
+
+use super::{Figure, MARKERS, axis, layout, note, series, ticks};
+use crate::format::significant;
+use crate::row::Row;
+
+/// A point of a line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// Requests in flight.
+    pub concurrency: f64,
+    /// The metric.
+    pub value: f64,
+    /// Whether the job still runs: the value is what its load generator last said.
+    pub running: bool,
+}
+
+/// The jobs of one traffic shape.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Traffic {
+    /// The scenario's code without its concurrency: `isl512-osl256`.
+    pub name: String,
+    /// By concurrency.
+    pub points: Vec<Measured>,
+}
+
+/// The traffic of a scenario code: all but its concurrency.
+pub fn traffic(scenario: &str) -> &str {
+    scenario.split_once('-').map_or("all traffic", |(_, rest)| rest)
+}
+
+/// Sorts a run's rows into lines, in the order in which the traffic first appears.
+pub fn lines(rows: &[Row], value: impl Fn(&Row) -> Option<(f64, bool)>) -> Vec<Traffic> {
+    let mut lines: Vec<Traffic> = Vec::new();
+    for row in rows {
+        let scenario = row.text("scenario_code");
+        let name = traffic(&scenario);
+        let place = lines.iter().position(|l| l.name == name).unwrap_or_else(|| {
+            lines.push(Traffic { name: name.to_owned(), points: Vec::new() });
+            lines.len() - 1
+        });
+        if let (Some(concurrency), Some((value, running))) = (row.number("concurrency"), value(row)) {
+            lines[place].points.push(Measured { concurrency, value, running });
+        }
+    }
+    for line in &mut lines {
+        line.points.sort_by(|a, b| a.concurrency.total_cmp(&b.concurrency));
+    }
+    lines
+}
+
+/// Where more concurrency stops paying: the first step whose throughput grows by less than a fifth for each doubling.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Elbow {
+    /// The concurrency of the last point that was worth it.
+    pub concurrency: f64,
+    /// Its throughput.
+    pub value: f64,
+    /// The next concurrency measured.
+    pub next: f64,
+    /// What the next adds: 0.12 is 12 %.
+    pub gain: f64,
+}
+
+/// Finds the elbow of a line of throughputs. Points still running count for nothing.
+pub fn elbow(line: &Traffic) -> Option<Elbow> {
+    let done: Vec<&Measured> = line.points.iter().filter(|p| !p.running && p.value > 0.0).collect();
+    if done.len() < 3 {
+        return None;
+    }
+    done.windows(2).find_map(|pair| {
+        let doublings = (pair[1].concurrency / pair[0].concurrency).log2();
+        let gain = pair[1].value / pair[0].value - 1.0;
+        (doublings > 0.0 && gain / doublings < 0.2).then(|| Elbow {
+            concurrency: pair[0].concurrency,
+            value: pair[0].value,
+            next: pair[1].concurrency,
+            gain,
+        })
+    })
+}
+
+/// The elbow in words, with what it does to a latency where both points have one.
+pub fn elbow_words(elbow: &Elbow, name: &str, latency: Option<&Traffic>) -> String {
+    let at = |c: f64| latency.and_then(|l| l.points.iter().find(|p| p.concurrency == c && !p.running)).map(|p| p.value);
+    let change = if elbow.gain < 0.0 {
+        format!("{} loses {:.0} %", elbow.next, -elbow.gain * 100.0)
+    } else {
+        format!("{} adds {:.0} %", elbow.next, elbow.gain * 100.0)
+    };
+    let mut words = format!("elbow at {} for {name}: {change}", elbow.concurrency);
+    if let (Some(before), Some(after)) = (at(elbow.concurrency), at(elbow.next))
+        && before > 0.0
+    {
+        words.push_str(&format!(" and makes TTFT p99 {}× longer", significant(after / before)));
+    }
+    words
+}
+
+/// How the chart is drawn.
+#[derive(Debug, Clone, Default)]
+pub struct Options<'a> {
+    /// What it is called.
+    pub title: &'a str,
+    /// Its unit.
+    pub unit: &'a str,
+    /// Whether the value's axis is logarithmic.
+    pub log: bool,
+    /// The elbow to ring, and the words beside it.
+    pub elbow: Option<(f64, f64, String)>,
+}
+
+/// Draws the lines.
+pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
+    let all = || lines.iter().flat_map(|l| &l.points);
+    if all().next().is_none() {
+        return Figure::default();
+    }
+    let (mut traces, mut notes, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
+    let height = |value: f64| if options.log { value.max(1e-9).log10() } else { value };
+    for (place, line) in lines.iter().enumerate().filter(|(_, l)| !l.points.is_empty()) {
+        let ink = series(place);
+        let symbol = MARKERS[place % MARKERS.len()];
+        let done: Vec<&Measured> = line.points.iter().filter(|p| !p.running).collect();
+        let hover = format!("%{{y:.3~s}} {}", options.unit);
+        traces.push(json!({
+            "x": done.iter().map(|p| p.concurrency.log2()).collect::<Vec<_>>(), "y": done.iter().map(|p| p.value).collect::<Vec<_>>(),
+            "name": line.name, "mode": "lines+markers", "line": {"color": ink, "width": 1.75},
+            "marker": {"color": ink, "size": 7, "symbol": symbol}, "hovertemplate": hover,
+        }));
+        for growing in line.points.iter().filter(|p| p.running) {
+            let before = done.iter().rev().find(|p| p.concurrency < growing.concurrency);
+            let from = before.map(|p| (p.concurrency.log2(), p.value));
+            let (mut x, mut y, mut sizes) = (vec![growing.concurrency.log2()], vec![growing.value], vec![9]);
+            if let Some((fx, fy)) = from {
+                x.insert(0, fx);
+                y.insert(0, fy);
+                sizes.insert(0, 0);
+            }
+            traces.push(json!({
+                "x": x, "y": y, "name": format!("{}, so far", line.name), "mode": "lines+markers",
+                "line": {"color": ink, "width": 1.25, "dash": "dot"}, "hovertemplate": format!("{hover}, running"),
+                "marker": {"size": sizes, "color": "--page", "symbol": symbol, "line": {"color": ink, "width": 1.75}},
+            }));
+        }
+        if lines.len() > 1
+            && let Some(last) = line.points.last()
+        {
+            notes.push(note(&line.name, json!({"x": last.concurrency.log2(), "y": height(last.value), "xanchor": "right",
+                "yanchor": if place % 2 == 0 { "bottom" } else { "top" }, "xshift": -8, "yshift": if place % 2 == 0 { 4 } else { -4 },
+                "font": {"size": 12, "color": ink}})));
+        }
+    }
+    if let Some((x, y, words)) = &options.elbow {
+        traces.push(json!({"x": [x.log2()], "y": [y], "name": "elbow", "mode": "markers", "hoverinfo": "skip",
+            "marker": {"size": 16, "symbol": "circle-open", "color": "--ink", "line": {"width": 1.5}}}));
+        shapes.push(json!({"type": "line", "x0": x.log2(), "x1": x.log2(), "yref": "paper", "y0": 0, "y1": 1,
+            "line": {"color": "--ink-3", "width": 1, "dash": "dot"}}));
+        if !words.is_empty() {
+            notes.push(note(&words.replace(": ", ":<br>").replace(" and makes", "<br>and makes"), json!({"x": x.log2(), "yref": "paper", "y": 1,
+                "xanchor": "right", "yanchor": "top", "xshift": -14, "align": "right"})));
+        }
+    }
+
+    let mut chips: Vec<f64> = all().map(|p| p.concurrency).collect();
+    chips.sort_by(f64::total_cmp);
+    chips.dedup();
+    let (first, last) = (chips[0].log2(), chips[chips.len() - 1].log2());
+    let most = all().map(|p| p.value).fold(0.0, f64::max);
+    let least = all().map(|p| p.value).filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
+    let tick_values = ticks(most, 5);
+    let vertical = if options.log && least.is_finite() {
+        json!({"type": "log", "dtick": "D2", "tickformat": ",~g", "range": [least.log10() - 0.15, most.log10() + 0.2]})
+    } else {
+        json!({"range": [0, tick_values.last().copied().unwrap_or(1.0) * 1.1], "tickvals": tick_values})
+    };
+    Figure {
+        traces,
+        layout: layout(json!({
+            "annotations": notes, "shapes": shapes, "margin": {"l": 48, "r": 16, "t": 8, "b": 40},
+            "xaxis": axis(json!({"tickvals": chips.iter().map(|c| c.log2()).collect::<Vec<_>>(), "ticktext": chips, "range": [first - 0.25, last + 0.3],
+                "hoverformat": "", "unifiedhovertitle": {"text": ""},
+                "title": {"text": "Concurrency, requests in flight", "font": {"size": 12, "color": "--ink-3"}, "standoff": 8}})),
+            "yaxis": axis(vertical),
+        })),
+        head: vec!["Traffic".into(), "Concurrency".into(), options.unit.into()],
+        rows: lines
+            .iter()
+            .flat_map(|line| line.points.iter().map(move |p| (line, p)))
+            .map(|(line, p)| {
+                vec![
+                    if p.running { format!("{}, running", line.name) } else { line.name.clone() },
+                    format!("{}", p.concurrency),
+                    significant(p.value),
+                ]
+            })
+            .collect(),
+        summary: format!(
+            "{} in {} against concurrency {} to {}, highest {}",
+            options.title,
+            options.unit,
+            chips[0],
+            chips[chips.len() - 1],
+            significant(most)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(points: &[(f64, f64)]) -> Traffic {
+        let points = points.iter().map(|(concurrency, value)| Measured { concurrency: *concurrency, value: *value, running: false });
+        Traffic { name: "isl512-osl256".into(), points: points.collect() }
+    }
+
+    #[test]
+    fn the_elbow_is_where_doubling_stops_paying() {
+        let found = elbow(&line(&[(16.0, 1501.0), (32.0, 2569.0), (64.0, 3956.0), (128.0, 4445.0)])).expect("an elbow");
+        assert_eq!(found.concurrency, 64.0);
+        let latency = line(&[(64.0, 402.0), (128.0, 1610.0)]);
+        assert_eq!(
+            elbow_words(&found, "isl512-osl256", Some(&latency)),
+            "elbow at 64 for isl512-osl256: 128 adds 12 % and makes TTFT p99 4.00× longer"
+        );
+    }
+
+    #[test]
+    fn a_line_that_still_climbs_has_no_elbow() {
+        assert_eq!(elbow(&line(&[(1.0, 100.0), (2.0, 190.0), (4.0, 350.0)])), None);
+        assert_eq!(elbow(&line(&[(1.0, 100.0), (2.0, 101.0)])), None, "two points are no line");
+    }
+
+    #[test]
+    fn traffic_keeps_the_order_of_the_run() {
+        let row = |scenario: &str, concurrency: u32| -> Row {
+            serde_json::from_value(json!({"scenario_code": scenario, "concurrency": concurrency, "v": 1.0})).expect("a row")
+        };
+        let rows = [row("c8-isl2048", 8), row("c1-isl512", 1), row("c1-isl2048", 1)];
+        let lines = lines(&rows, |r| r.number("v").map(|v| (v, false)));
+        assert_eq!(lines.iter().map(|l| l.name.as_str()).collect::<Vec<_>>(), ["isl2048", "isl512"]);
+        assert_eq!(lines[0].points[0].concurrency, 1.0);
+    }
+}

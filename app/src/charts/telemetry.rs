@@ -1,0 +1,297 @@
+//! A quantity over the time of a job: a line a source, the band from lowest to highest, the phases behind.
+
+use serde_json::{Value, json};
+
+use super::{Figure, axis, layout, note, ticks};
+use crate::format::{duration, significant};
+use crate::state::job_feed::{JobFeed, Point, thin};
+
+/// Points drawn a line at most; a line of more is joined.
+const MOST_POINTS: usize = 600;
+
+/// What a chart of telemetry shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Quantity {
+    /// The beginning of the sources' names: `gpu`, `cpu`, `system`.
+    pub prefix: &'static str,
+    /// The metric: `power_w`, `utilization`, `memory_used_bytes`, `ram_used_bytes`.
+    pub metric: &'static str,
+    /// What it is called.
+    pub title: &'static str,
+    /// Its unit as shown.
+    pub unit: &'static str,
+    /// From the unit of the log to the unit shown.
+    pub scale: f64,
+    /// A fixed top of the axis, such as 100 %.
+    pub top: Option<f64>,
+    /// A limit drawn as a dotted line, in the unit shown, and its name.
+    pub limit: Option<(f64, &'static str)>,
+}
+
+impl Quantity {
+    /// Power of each GPU, against its limit where that is known.
+    pub fn gpu_power() -> Self {
+        Self { prefix: "gpu", metric: "power_w", title: "GPU power", unit: "W", scale: 1.0, top: None, limit: None }
+    }
+
+    /// Utilization of each GPU.
+    pub fn gpu_utilization() -> Self {
+        Self {
+            prefix: "gpu",
+            metric: "utilization",
+            title: "GPU utilization",
+            unit: "%",
+            scale: 100.0,
+            top: Some(100.0),
+            limit: None,
+        }
+    }
+
+    /// Memory in use of each GPU, against what it has.
+    pub fn gpu_memory(total_bytes: Option<f64>) -> Self {
+        Self {
+            prefix: "gpu",
+            metric: "memory_used_bytes",
+            title: "GPU memory used",
+            unit: "GB",
+            scale: 1e-9,
+            top: total_bytes.map(|b| b * 1e-9),
+            limit: total_bytes.map(|b| (b * 1e-9, "all there is")),
+        }
+    }
+
+    /// Utilization of each CPU socket.
+    pub fn cpu() -> Self {
+        Self {
+            prefix: "cpu",
+            metric: "utilization",
+            title: "CPU",
+            unit: "%",
+            scale: 100.0,
+            top: Some(100.0),
+            limit: None,
+        }
+    }
+
+    /// Memory in use of the host, against what it has.
+    pub fn ram(total_bytes: Option<f64>) -> Self {
+        Self {
+            prefix: "system",
+            metric: "ram_used_bytes",
+            title: "System RAM used",
+            unit: "GB",
+            scale: 1e-9,
+            top: total_bytes.map(|b| b * 1e-9),
+            limit: total_bytes.map(|b| (b * 1e-9, "all there is")),
+        }
+    }
+}
+
+/// `gpu3` as people say it: `GPU 3`.
+pub fn source_name(source: &str) -> String {
+    if source == "system" {
+        return "System".to_owned();
+    }
+    let split = source.find(|c: char| c.is_ascii_digit()).unwrap_or(source.len());
+    let (word, index) = source.split_at(split);
+    format!("{} {index}", word.to_uppercase()).trim_end().to_owned()
+}
+
+/// The bands of a job's phases, in seconds since `begin`.
+fn bands(feed: &JobFeed, begin: f64, end: f64) -> Vec<Value> {
+    let seconds = |at: f64| (at - begin) / 1000.0;
+    let mut bands = Vec::new();
+    for (place, (at, name)) in feed.phases.iter().enumerate() {
+        let until = feed.phases.get(place + 1).map_or(end.max(*at), |(next, _)| *next);
+        if name == "ended" || until <= *at {
+            continue;
+        }
+        let shade = match name.as_str() {
+            "running" => 0,
+            "serving" => 8,
+            _ => 16,
+        };
+        // A band too narrow for its name goes without.
+        let wide = (until - at) / (end - begin).max(1.0) > 0.09;
+        bands.push(json!({
+            "type": "rect", "layer": "below", "xref": "x", "yref": "paper", "x0": seconds(*at), "x1": seconds(until), "y0": 0, "y1": 1,
+            "line": {"width": 0}, "fillcolor": format!("--ink-3@{shade}"),
+            "label": {"text": if wide { name.as_str() } else { "" }, "textposition": "top left", "padding": 3,
+                "font": {"size": 12, "color": "--ink-3"}},
+        }));
+    }
+    bands
+}
+
+/// Draws a quantity of an attempt. `colour` is the server's token. Nothing is drawn where nothing was sampled.
+pub fn figure(feed: &JobFeed, quantity: &Quantity, colour: &str) -> Figure {
+    let lines: Vec<(String, Vec<Point>)> = feed
+        .sources(quantity.prefix, quantity.metric)
+        .into_iter()
+        .map(|(source, line)| (source_name(&source), thin(line, MOST_POINTS)))
+        .collect();
+    let (Some(begin), Some(end)) = (feed.begins(), feed.ends()) else { return Figure::default() };
+    if lines.is_empty() {
+        return Figure::default();
+    }
+    let seconds = |line: &[Point]| line.iter().map(|p| ((p.at - begin) / 100.0).round() / 10.0).collect::<Vec<f64>>();
+    let shown = |value: f64| (value * quantity.scale * 1000.0).round() / 1000.0;
+
+    let many = lines.len() > 2;
+    let mut traces = Vec::new();
+    if many {
+        // The band follows the first line's times; the sources of one host are sampled together.
+        let x = seconds(&lines[0].1);
+        let across = |pick: fn(f64, f64) -> f64, of: fn(&Point) -> f64| -> Vec<f64> {
+            (0..x.len())
+                .map(|i| lines.iter().filter_map(|(_, l)| l.get(i)).map(of).reduce(pick).map_or(0.0, shown))
+                .collect()
+        };
+        let edge = |y: Vec<f64>, fill: bool| {
+            let mut trace = json!({"x": x, "y": y, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"});
+            if fill {
+                trace["fill"] = json!("tonexty");
+                trace["fillcolor"] = json!(format!("{colour}@18"));
+            }
+            trace
+        };
+        traces.push(edge(across(f64::max, |p| p.max), false));
+        traces.push(edge(across(f64::min, |p| p.min), true));
+    }
+    for (place, (name, line)) in lines.iter().enumerate() {
+        let shade = if many { 44 + place * 56 / (lines.len() - 1) } else { 100 };
+        let colour = if !many && place == 1 { "--ink-3".to_owned() } else { format!("{colour}/{shade}") };
+        traces.push(json!({
+            "x": seconds(line), "y": line.iter().map(|p| shown(p.avg)).collect::<Vec<_>>(), "name": name, "mode": "lines",
+            "hovertemplate": format!("%{{y:.3~s}} {}", quantity.unit), "line": {"width": if many { 1.0 } else { 1.5 }, "color": colour},
+        }));
+    }
+
+    let most = lines.iter().flat_map(|(_, l)| l).map(|p| shown(p.max)).fold(0.0, f64::max);
+    let top = quantity.top.map_or(most, |top| top.max(most));
+    let tick_values = ticks(top, 3);
+    let limit = quantity.limit.filter(|(at, _)| *at <= top * 1.2);
+    let range_top = tick_values.last().copied().unwrap_or(top).max(limit.map_or(0.0, |(at, _)| at)) * 1.12;
+    let mut shapes = bands(feed, begin, end);
+    let mut notes = Vec::new();
+    if let Some((at, name)) = limit {
+        shapes.push(json!({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": at, "y1": at,
+            "line": {"width": 1, "dash": "dot", "color": "--ink-3"}}));
+        notes.push(note(name, json!({"xref": "paper", "x": 1, "y": at, "xanchor": "right", "yanchor": "bottom",
+            "font": {"size": 12, "color": "--ink-3"}})));
+    }
+    let span = ((end - begin) / 1000.0).max(10.0);
+    Figure {
+        traces,
+        layout: layout(json!({
+            "shapes": shapes, "annotations": notes, "margin": {"l": 40, "r": 4, "t": 4, "b": 22},
+            "xaxis": axis(json!({"showgrid": false, "range": [0, span], "ticksuffix": " s", "nticks": 8, "showspikes": true})),
+            "yaxis": axis(json!({"range": [0, range_top], "tickvals": tick_values})),
+        })),
+        head: std::iter::once("Second".to_owned()).chain(lines.iter().map(|(name, _)| name.clone())).collect(),
+        rows: table(&lines, begin, quantity.scale),
+        summary: summary(&lines, quantity, (end - begin) / 1000.0),
+    }
+}
+
+/// About thirty rows: every nth point of each line.
+fn table(lines: &[(String, Vec<Point>)], begin: f64, scale: f64) -> Vec<Vec<String>> {
+    let first = &lines[0].1;
+    let step = first.len().div_ceil(30).max(1);
+    (0..first.len())
+        .step_by(step)
+        .map(|i| {
+            let mut row = vec![format!("{:.0}", (first[i].at - begin) / 1000.0)];
+            row.extend(lines.iter().map(|(_, line)| {
+                line.get(i).map_or_else(|| crate::format::ABSENT.to_owned(), |p| significant(p.avg * scale))
+            }));
+            row
+        })
+        .collect()
+}
+
+fn summary(lines: &[(String, Vec<Point>)], quantity: &Quantity, span_s: f64) -> String {
+    let values = || lines.iter().flat_map(|(_, l)| l).map(|p| p.avg * quantity.scale);
+    let count = values().count().max(1) as f64;
+    format!(
+        "{} of {} {} over {}: mean {}, peak {} {}",
+        quantity.title,
+        lines.len(),
+        if lines.len() == 1 { "source" } else { "sources" },
+        duration(span_s),
+        significant(values().sum::<f64>() / count),
+        significant(values().fold(0.0, f64::max)),
+        quantity.unit
+    )
+}
+
+/// The load generator's running throughput, tokens a second against seconds of the job.
+pub fn throughput(feed: &JobFeed, colour: &str) -> Figure {
+    let points: Vec<(f64, f64)> =
+        feed.progress.iter().filter_map(|p| p.tokens_per_second.map(|tokens| (p.at, tokens))).collect();
+    let Some(begin) = feed.begins().or(points.first().map(|p| p.0)) else { return Figure::default() };
+    if points.is_empty() {
+        return Figure::default();
+    }
+    let end = feed.ends().unwrap_or(begin).max(points.last().map_or(begin, |p| p.0));
+    let thinned: Vec<Point> =
+        thin(&points.iter().map(|(at, v)| Point { at: *at, min: *v, avg: *v, max: *v }).collect::<Vec<_>>(), MOST_POINTS);
+    let most = thinned.iter().map(|p| p.avg).fold(0.0, f64::max);
+    let tick_values = ticks(most, 3);
+    let lines = [("Output".to_owned(), thinned)];
+    let quantity = Quantity { title: "Running throughput", unit: "tok/s", ..Quantity::gpu_power() };
+    Figure {
+        traces: vec![json!({
+            "x": lines[0].1.iter().map(|p| ((p.at - begin) / 100.0).round() / 10.0).collect::<Vec<_>>(),
+            "y": lines[0].1.iter().map(|p| (p.avg * 10.0).round() / 10.0).collect::<Vec<_>>(), "name": "Output", "mode": "lines",
+            "hovertemplate": "%{y:.3~s} tok/s", "line": {"width": 1.5, "color": colour},
+        })],
+        layout: layout(json!({
+            "shapes": bands(feed, begin, end), "margin": {"l": 40, "r": 4, "t": 4, "b": 22},
+            "xaxis": axis(json!({"showgrid": false, "range": [0, ((end - begin) / 1000.0).max(10.0)], "ticksuffix": " s", "nticks": 8, "showspikes": true})),
+            "yaxis": axis(json!({"range": [0, tick_values.last().copied().unwrap_or(1.0) * 1.12], "tickvals": tick_values})),
+        })),
+        head: vec!["Second".to_owned(), "tok/s".to_owned()],
+        rows: table(&lines, begin, 1.0),
+        summary: summary(&lines, &quantity, (end - begin) / 1000.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feed(gpus: usize, seconds: usize) -> JobFeed {
+        let mut feed = JobFeed::default();
+        for gpu in 0..gpus {
+            let line = (0..seconds)
+                .map(|s| Point { at: s as f64 * 1000.0, min: 0.4, avg: 0.5, max: 0.6 })
+                .collect();
+            feed.lines.insert((format!("gpu{gpu}"), "utilization".into()), line);
+        }
+        feed
+    }
+
+    #[test]
+    fn eight_gpus_are_eight_lines_and_a_band() {
+        let figure = figure(&feed(8, 60), &Quantity::gpu_utilization(), "--series-1");
+        assert_eq!(figure.traces.len(), 10);
+        assert_eq!(figure.traces[2]["y"][0], json!(50.0));
+    }
+
+    #[test]
+    fn an_hour_is_drawn_with_few_points() {
+        let figure = figure(&feed(1, 3600), &Quantity::gpu_utilization(), "--series-1");
+        assert!(figure.traces[0]["x"].as_array().is_some_and(|x| x.len() <= MOST_POINTS));
+    }
+
+    #[test]
+    fn a_host_without_gpus_draws_no_gpu_chart() {
+        assert!(figure(&feed(0, 60), &Quantity::gpu_power(), "--series-1").is_empty());
+    }
+
+    #[test]
+    fn sources_are_named_for_people() {
+        assert_eq!((source_name("gpu10"), source_name("system")), ("GPU 10".to_owned(), "System".to_owned()));
+    }
+}

@@ -1,0 +1,167 @@
+//! The component that shows a figure: title, unit, the plot (drawn once it is near the viewport), and its table.
+
+use leptos::prelude::*;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::spawn_local;
+
+use super::{Figure, plot};
+
+/// A chart. `words` stand in its place while there is nothing to draw.
+#[component]
+pub fn Chart(
+    /// Its name.
+    #[prop(into)]
+    title: Signal<String>,
+    /// Its unit, with what a reader must know.
+    #[prop(into)]
+    unit: Signal<String>,
+    /// What it shows. It is redrawn when this changes; feed it at most a few times a second.
+    #[prop(into)]
+    figure: Signal<Figure>,
+    /// Charts of one group share cross-hair and zoom.
+    #[prop(default = "")]
+    group: &'static str,
+    /// `low`, `middle` or `high`.
+    #[prop(default = "middle")]
+    height: &'static str,
+    /// What stands there while nothing can be drawn.
+    #[prop(into)]
+    words: Signal<String>,
+    /// Its name for tests.
+    testid: &'static str,
+) -> impl IntoView {
+    let element = NodeRef::<leptos::html::Div>::new();
+    let near = RwSignal::new(false);
+    let as_table = RwSignal::new(false);
+    let trouble = RwSignal::new(None::<String>);
+    let empty = Memo::new(move |_| figure.with(Figure::is_empty));
+
+    watch_near(element, near);
+    Effect::new(move |_| {
+        if !near.get() || empty.get() || as_table.get() {
+            return;
+        }
+        let Some(node) = element.get() else { return };
+        let json = figure.with(|f| serde_json::json!({"traces": f.traces, "layout": f.layout}).to_string());
+        spawn_local(async move {
+            if let Err(error) = plot::draw(&node, &json, group).await {
+                let text = js_sys::Reflect::get(&error, &"message".into()).ok().and_then(|m| m.as_string());
+                trouble.try_set(Some(text.unwrap_or_else(|| "the chart could not be drawn".to_owned())));
+            }
+        });
+    });
+    let held = StoredValue::new_local(None::<web_sys::HtmlElement>);
+    Effect::new(move |_| {
+        if let Some(node) = element.get() {
+            held.set_value(Some(node.into()));
+        }
+    });
+    on_cleanup(move || {
+        held.try_with_value(|node| {
+            if let Some(node) = node {
+                plot::purge(node);
+            }
+        });
+    });
+
+    let label = move || figure.with(|f| f.summary.clone());
+    view! {
+        <figure class="figure" data-height=height data-testid=testid>
+            <figcaption>
+                <b>{title}</b>
+                " "
+                <span class="unit">{unit}</span>
+                <span class="push">
+                    <Show when=move || !empty.get()>
+                        <button
+                            type="button"
+                            class="figure-toggle"
+                            aria-label=move || format!("{} of {}", if as_table.get() { "Chart" } else { "Table" }, title.get())
+                            on:click=move |_| as_table.update(|t| *t = !*t)
+                        >
+                            {move || if as_table.get() { "Chart" } else { "Table" }}
+                        </button>
+                    </Show>
+                </span>
+            </figcaption>
+            <Show when=move || empty.get()>
+                <p class="figure-words">{words}</p>
+            </Show>
+            <Show when=move || trouble.get().is_some()>
+                <p class="figure-words">{move || trouble.get()}" · the table has the numbers"</p>
+            </Show>
+            <div
+                class="figure-plot"
+                node_ref=element
+                role="img"
+                aria-label=label
+                hidden=move || empty.get() || as_table.get() || trouble.get().is_some()
+            ></div>
+            <Show when=move || as_table.get() && !empty.get()>
+                <FigureTable figure/>
+            </Show>
+        </figure>
+    }
+    .into_any()
+}
+
+#[component]
+fn FigureTable(figure: Signal<Figure>) -> impl IntoView {
+    view! {
+        <div class="figure-table" tabindex="0">
+            <table class="data-table keep-shape">
+                <caption class="visually-hidden">{move || figure.with(|f| f.summary.clone())}</caption>
+                <thead>
+                    <tr>
+                        {move || figure.with(|f| f.head.iter().map(|h| view! { <th scope="col" class="number">{h.clone()}</th> }).collect_view())}
+                    </tr>
+                </thead>
+                <tbody>
+                    {move || {
+                        figure.with(|f| {
+                            f.rows
+                                .iter()
+                                .map(|row| {
+                                    let cells = row.iter().map(|c| view! { <td class="number">{c.clone()}</td> }).collect_view();
+                                    view! { <tr>{cells}</tr> }
+                                })
+                                .collect_view()
+                        })
+                    }}
+                </tbody>
+            </table>
+        </div>
+    }
+}
+
+/// Sets `near` once the element comes within 400 px of the viewport.
+fn watch_near(element: NodeRef<leptos::html::Div>, near: RwSignal<bool>) {
+    let kept = StoredValue::new_local(None::<(web_sys::IntersectionObserver, Closure<dyn FnMut(js_sys::Array)>)>);
+    Effect::new(move |_| {
+        let Some(node) = element.get() else { return };
+        let seen = Closure::<dyn FnMut(js_sys::Array)>::new(move |entries: js_sys::Array| {
+            let close = entries.iter().any(|entry| entry.unchecked_into::<web_sys::IntersectionObserverEntry>().is_intersecting());
+            if close {
+                near.try_set(true);
+            }
+        });
+        let options = web_sys::IntersectionObserverInit::new();
+        options.set_root_margin("400px");
+        // Observed is the figure, not the plot: a hidden plot is nowhere.
+        let target = node.parent_element().unwrap_or_else(|| (*node).clone().into());
+        match web_sys::IntersectionObserver::new_with_options(seen.as_ref().unchecked_ref(), &options) {
+            Ok(observer) => {
+                observer.observe(&target);
+                kept.set_value(Some((observer, seen)));
+            }
+            Err(_) => near.set(true),
+        }
+    });
+    on_cleanup(move || {
+        kept.try_update_value(|kept| {
+            if let Some((observer, _)) = kept.take() {
+                observer.disconnect();
+            }
+        });
+    });
+}

@@ -1,0 +1,222 @@
+//! What made a number: the calculation, the chain with positions, the events with their hashes, the exact command.
+
+use events::api::{ChainLink, EventView, History};
+use leptos::prelude::*;
+use leptos_router::hooks::use_location;
+use wasm_bindgen_futures::spawn_local;
+
+use super::Head;
+use crate::browser::api::{self, Trouble};
+use crate::browser::page::Page;
+use crate::browser::remote::use_rows;
+use crate::format::{clock, count, millis, short_hash};
+use crate::frame::drawer_href;
+use crate::metrics::{calculation, column};
+use crate::parts::states::{Skeleton, trouble_view};
+use crate::parts::{CopyButton, command, shell};
+use crate::row::Row;
+use crate::state::report::percent;
+
+/// The link to an event in the drawer.
+pub fn event_href(position: i64) -> Signal<String> {
+    let location = use_location();
+    let position = position.to_string();
+    Signal::derive(move || {
+        location.pathname.with(|p| location.search.with(|s| drawer_href(p, s, &[("drawer", "event"), ("position", &position)])))
+    })
+}
+
+/// Where a link of the chain leads on the page.
+fn link_path(job: &str, link: &str) -> Option<String> {
+    let parts: Vec<&str> = job.split('/').collect();
+    let depth = match link {
+        "project" => 2,
+        "workload" | "scenario" => 3,
+        "run" => 4,
+        "job" => 5,
+        _ => return None,
+    };
+    parts.get(..depth).map(|p| format!("/projects/{}", p.join("/")))
+}
+
+/// The end of a key: what people call it.
+fn short_key(link: &ChainLink, metric: &str) -> String {
+    match link.link.as_str() {
+        "metrics" => metric.to_owned(),
+        "invocation" => link.key.clone(),
+        _ => link.key.rsplit('/').next().unwrap_or(&link.key).to_owned(),
+    }
+}
+
+/// The proof of a figure.
+#[component]
+pub fn Proof(job: String, metric: String) -> impl IntoView {
+    let page = Page::expect();
+    let label = column(&metric).map_or_else(|| metric.clone(), |c| c.definition().split(':').next().unwrap_or(c.label).to_owned());
+    let definition = column(&metric).map_or_else(String::new, |c| c.definition().split_once(": ").map_or_else(String::new, |(_, d)| d.to_owned()));
+    let stream = format!("job/{job}");
+    let request = format!("/api/v_benchmark_results?job=eq.{}", percent(&stream));
+    let result = use_rows(move || Some(request.clone()));
+    let history = RwSignal::new(None::<Result<History, Trouble>>);
+    let again = RwSignal::new(0u32);
+    let key = stream.clone();
+    Effect::new(move |_| {
+        again.track();
+        page.live.epoch.track();
+        let request = format!("/api/history?result={}", percent(&key));
+        spawn_local(async move {
+            let answer = api::get::<History>(&request, page.live.at_least()).await;
+            history.try_set(Some(answer));
+        });
+    });
+    let tabs = vec![
+        ("Provenance", vec![("drawer", "proof".to_owned()), ("job", job.clone()), ("metric", metric.clone())], true),
+        ("Events", vec![("drawer", "events".to_owned()), ("job", job.clone())], false),
+    ];
+    let (named, of) = (metric.clone(), job.clone());
+    view! {
+        <Head title=label note=definition tabs/>
+        <div class="drawer-body" data-testid="proof">
+            <div class="verdict">
+                {move || result.first().map(|row| verdict(&row, &metric))}
+            </div>
+            {move || match history.get() {
+                None => view! { <Skeleton lines=8/> }.into_any(),
+                Some(Err(trouble)) => trouble_view(&trouble, move || again.update(|n| *n += 1)),
+                Some(Ok(history)) => evidence(&history, &of, &named, result.first().unwrap_or_default()),
+            }}
+        </div>
+    }
+    .into_any()
+}
+
+fn verdict(row: &Row, metric: &str) -> AnyView {
+    let written = calculation(metric, row);
+    let mut marks: Vec<AnyView> = Vec::new();
+    if row.is("simulated") {
+        marks.push(view! { <p><span class="status" data-status="simulated">"simulated"</span>" "<span class="quiet">"served by benchtrail-refserver, not by a model"</span></p> }.into_any());
+    }
+    for rule in row.list("flags") {
+        marks.push(view! { <p><span class="status" data-status="flagged">{rule.replace('_', " ")}</span></p> }.into_any());
+    }
+    view! {
+        {marks}
+        <p class="key" data-testid="calculation">{written}</p>
+    }
+    .into_any()
+}
+
+fn evidence(history: &History, job: &str, metric: &str, row: Row) -> AnyView {
+    let output = history.events.iter().find(|e| e.event_type.starts_with("tool_output."));
+    let completed = history.events.iter().find(|e| e.event_type == "job.completed");
+    let argv: Vec<String> = output
+        .and_then(|e| e.payload.pointer("/invocation/argv"))
+        .and_then(|v| v.as_array())
+        .map(|list| list.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect())
+        .unwrap_or_default();
+    let proof = serde_json::to_string_pretty(history).unwrap_or_default();
+    view! {
+        <section data-testid="chain">
+            <div class="command-head"><h3>"Chain"</h3><span class="meta">"position in the log"</span></div>
+            <ol class="chain">{history.chain.iter().map(|link| chain_link(link, job, metric)).collect_view()}</ol>
+        </section>
+        <section>
+            <div class="command-head"><h3>"Evidence"</h3></div>
+            <dl class="definitions">{facts(output, completed, &row)}</dl>
+        </section>
+        {(!argv.is_empty()).then(|| {
+            let text = shell(&argv);
+            view! {
+                <section data-testid="proof-command">
+                    <div class="command-head"><h3>"Tool command"</h3><CopyButton text=Signal::stored(text)/></div>
+                    {command(&argv)}
+                </section>
+            }
+        })}
+        <section data-testid="proof-events">
+            <div class="command-head"><h3>"Events"</h3><span class="meta">"UTC · actor · hash · position"</span></div>
+            <EventList events=history.events.clone()/>
+        </section>
+        <div class="actions"><CopyButton text=Signal::stored(proof) word="Copy as JSON" class="button"/></div>
+    }
+    .into_any()
+}
+
+fn chain_link(link: &ChainLink, job: &str, metric: &str) -> AnyView {
+    let last = link.link == "metrics";
+    let title = link.key.clone();
+    let words = short_key(link, metric);
+    let name = match link_path(job, &link.link) {
+        Some(path) => view! { <a class="key" href=path title=title>{words}</a> }.into_any(),
+        None => view! { <span class="key" title=title>{words}</span> }.into_any(),
+    };
+    view! {
+        <li aria-current=last.then_some("true") data-link=link.link.clone() title=format!("{} · {}", link.recorded_at, link.hash)>
+            <span class="label">{link.link.clone()}</span>
+            {name}
+            <a class="position key" href=event_href(link.position) data-noscroll="">{count(link.position)}</a>
+        </li>
+    }
+    .into_any()
+}
+
+fn facts(output: Option<&EventView>, completed: Option<&EventView>, row: &Row) -> AnyView {
+    let text = |path: &str| output.and_then(|e| e.payload.pointer(path)).map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned));
+    let mut pairs: Vec<(&str, AnyView)> = Vec::new();
+    if let Some(event) = output {
+        pairs.push(("Result", view! { <a class="link" href=event_href(event.position) data-noscroll="">{event.event_type.clone()}</a> }.into_any()));
+        pairs.push(("Hash", view! { <span class="key" title=event.hash.clone()>{short_hash(&event.hash)}</span> }.into_any()));
+        pairs.push(("Recorded", event.recorded_at.to_string().into_any()));
+    }
+    if let Some(tool) = text("/invocation/tool_code") {
+        pairs.push(("Tool", format!("{tool} {}", text("/invocation/tool_version").unwrap_or_default()).into_any()));
+    }
+    if let Some(sha) = text("/invocation/summary_sha256") {
+        pairs.push(("Summary", view! { <span class="key" title=sha.clone()>{short_hash(&sha)}</span> }.into_any()));
+    }
+    if let Some(samples) = completed.and_then(|e| e.payload.get("telemetry_samples")).and_then(serde_json::Value::as_i64) {
+        pairs.push(("Telemetry", format!("{} samples taken by the agent", count(samples)).into_any()));
+    }
+    if let Some(lines) = completed.and_then(|e| e.payload.get("log_lines")).and_then(serde_json::Value::as_i64) {
+        pairs.push(("Logs", format!("{} lines read by the agent", count(lines)).into_any()));
+    }
+    if let Some(offset) = text("/summary/host/clock_offset_ms").filter(|o| o != "null") {
+        pairs.push(("Clock", format!("{offset} ms from NTP").into_any()));
+    }
+    pairs.push(("Requests", format!("{} succeeded, {} failed", count(row.whole("requests_succeeded").unwrap_or(0)), count(row.whole("requests_failed").unwrap_or(0))).into_any()));
+    pairs.into_iter().map(|(name, value)| view! { <dt>{name}</dt><dd>{value}</dd> }).collect_view().into_any()
+}
+
+/// Events in order of position; telemetry, progress and log lines are folded into one line each.
+#[component]
+pub fn EventList(events: Vec<EventView>) -> impl IntoView {
+    let lines = events.into_iter().filter(|e| !matches!(crate::state::live::kind(e), "telemetry" | "progress" | "logs")).map(|event| {
+        let at = millis(&event.recorded_at.to_string()).map_or_else(String::new, clock);
+        let who = event.actor_name.clone().unwrap_or_else(|| event.actor_id.clone());
+        view! {
+            <li data-testid="proof-event" title=event.recorded_at.to_string()>
+                <span class="label">{at}</span>
+                <span>
+                    <a class="key" href=event_href(event.position) data-noscroll="">{event.event_type.clone()}</a>
+                    <span class="meta event-by">{format!("{} {who} · ", event.actor_kind)}<span class="key" title=event.hash.clone()>{event.hash.get(..12).unwrap_or_default().to_owned()}</span></span>
+                </span>
+                <a class="position key" href=event_href(event.position) data-noscroll="">{count(event.position)}</a>
+            </li>
+        }
+        .into_any()
+    });
+    view! { <ol class="chain">{lines.collect_view()}</ol> }.into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_of_the_chain_leads_to_its_page() {
+        let job = "acme/p/w/3/c8";
+        assert_eq!(link_path(job, "project").as_deref(), Some("/projects/acme/p"));
+        assert_eq!(link_path(job, "run").as_deref(), Some("/projects/acme/p/w/3"));
+        assert_eq!(link_path(job, "metrics"), None);
+    }
+}

@@ -1,0 +1,206 @@
+//! The columns the page can show. Units, directions and definitions come from the one catalogue in `events`.
+
+use events::metrics::{Direction, metric as catalogued};
+
+/// How a column's value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A natural key or another exact word.
+    Key,
+    /// Words.
+    Text,
+    /// A status with its mark.
+    Status,
+    /// A measured number, three significant digits, with its proof one click away.
+    Metric,
+    /// A count: every digit.
+    Count,
+    /// A time.
+    Time,
+}
+
+/// One column of a table of results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column {
+    /// The view's column.
+    pub key: &'static str,
+    /// The head of the table's column, short.
+    pub label: &'static str,
+    /// How it is written.
+    pub kind: Kind,
+}
+
+impl Column {
+    /// `Output ↑`: the label with its better direction.
+    pub fn head(&self) -> String {
+        match self.direction().arrow() {
+            "" => self.label.to_owned(),
+            arrow => format!("{}\u{a0}{arrow}", self.label),
+        }
+    }
+
+    /// The unit, for the second line of the head; empty for words.
+    pub fn unit(&self) -> &'static str {
+        match self.key {
+            "finished_at" => "UTC",
+            "concurrency" => "in flight",
+            key => catalogued(key).map_or("", |m| m.unit),
+        }
+    }
+
+    /// Which way is better.
+    pub fn direction(&self) -> Direction {
+        catalogued(self.key).map_or(Direction::Neutral, |m| m.direction)
+    }
+
+    /// The full label and definition, for whoever hovers or asks.
+    pub fn definition(&self) -> String {
+        catalogued(self.key).map_or_else(String::new, |m| format!("{}: {}", m.label, m.definition))
+    }
+
+    /// Whether its cells stand right-aligned.
+    pub fn is_number(&self) -> bool {
+        matches!(self.kind, Kind::Metric | Kind::Count | Kind::Time)
+    }
+}
+
+const fn metric(key: &'static str, label: &'static str) -> Column {
+    Column { key, label, kind: Kind::Metric }
+}
+
+/// Every column of the Reporting table (view `v_benchmark_results`), in the order they stand in.
+pub const RESULT_COLUMNS: &[Column] = &[
+    Column { key: "project_code", label: "Project", kind: Kind::Key },
+    Column { key: "workload_code", label: "Workload / run", kind: Kind::Key },
+    Column { key: "scenario_code", label: "Scenario", kind: Kind::Key },
+    Column { key: "status", label: "Status", kind: Kind::Status },
+    Column { key: "model_code", label: "Model", kind: Kind::Key },
+    Column { key: "framework_code", label: "Framework", kind: Kind::Key },
+    Column { key: "quantization", label: "Quant", kind: Kind::Key },
+    Column { key: "hostname", label: "Server", kind: Kind::Key },
+    Column { key: "gpu_name", label: "GPUs", kind: Kind::Text },
+    Column { key: "concurrency", label: "Conc.", kind: Kind::Count },
+    metric("output_tokens_per_second", "Output"),
+    metric("output_tokens_per_second_per_gpu", "Per GPU"),
+    metric("total_tokens_per_second", "Total"),
+    metric("requests_per_second", "Requests"),
+    metric("interactivity_tps", "Interact."),
+    metric("ttft_p50_ms", "TTFT p50"),
+    metric("ttft_p90_ms", "TTFT p90"),
+    metric("ttft_p95_ms", "TTFT p95"),
+    metric("ttft_p99_ms", "TTFT p99"),
+    metric("tpot_avg_ms", "TPOT"),
+    metric("tpot_p50_ms", "TPOT p50"),
+    metric("tpot_p99_ms", "TPOT p99"),
+    metric("response_time_p50_ms", "Response p50"),
+    metric("response_time_p99_ms", "Response p99"),
+    Column { key: "requests_succeeded", label: "Succeeded", kind: Kind::Count },
+    Column { key: "requests_failed", label: "Failed", kind: Kind::Count },
+    metric("error_rate_pct", "Errors"),
+    metric("window_s", "Window"),
+    metric("gpu_power_avg_w", "GPU power"),
+    metric("output_tokens_per_joule", "Effic."),
+    metric("cost_per_million_output_tokens_usd", "Cost"),
+    Column { key: "finished_at", label: "Ended", kind: Kind::Time },
+];
+
+/// The columns shown until a reader chooses others.
+pub const DEFAULT_RESULT_COLUMNS: &[&str] = &[
+    "workload_code",
+    "scenario_code",
+    "status",
+    "framework_code",
+    "gpu_name",
+    "output_tokens_per_second",
+    "output_tokens_per_second_per_gpu",
+    "interactivity_tps",
+    "ttft_p50_ms",
+    "ttft_p99_ms",
+    "tpot_avg_ms",
+    "output_tokens_per_joule",
+    "cost_per_million_output_tokens_usd",
+    "finished_at",
+];
+
+/// The figures at the head of a job, in order.
+pub const HEADLINE_COLUMNS: &[&str] = &[
+    "output_tokens_per_second",
+    "output_tokens_per_second_per_gpu",
+    "ttft_p50_ms",
+    "ttft_p99_ms",
+    "tpot_avg_ms",
+    "interactivity_tps",
+    "requests_per_second",
+    "output_tokens_per_joule",
+    "cost_per_million_output_tokens_usd",
+];
+
+/// The column of this key.
+pub fn column(key: &str) -> Option<&'static Column> {
+    RESULT_COLUMNS.iter().find(|column| column.key == key)
+}
+
+/// The calculation of a figure written out with a result's own numbers: `4 096 tok ÷ 12.3 s = 333.0 tok/s`.
+/// Nothing for figures that are read, not calculated, or whose parts are missing.
+pub fn calculation(key: &str, row: &crate::row::Row) -> Option<String> {
+    use crate::format::{full, significant};
+    let exact = |value: f64| if value.fract() == 0.0 { crate::format::count(value as i64) } else { format!("{value:.3}") };
+    let value = row.number(key)?;
+    let over = |top: f64, top_unit: &str, bottom: f64, bottom_unit: &str, unit: &str| {
+        Some(format!("{} {top_unit} ÷ {} {bottom_unit} = {value:.2} {unit}", exact(top), exact(bottom)))
+    };
+    match key {
+        "output_tokens_per_second" => over(row.number("completion_tokens_total")?, "tok", row.number("window_s")?, "s", "tok/s"),
+        "output_tokens_per_second_per_gpu" => {
+            over(row.number("output_tokens_per_second")?, "tok/s", row.number("gpu_count")?, "GPUs", "tok/s/GPU")
+        }
+        "requests_per_second" => over(row.number("requests_succeeded")?, "requests", row.number("window_s")?, "s", "per s"),
+        "interactivity_tps" => over(1000.0, "ms", row.number("tpot_avg_ms")?, "ms/tok", "tok/s/user"),
+        "output_tokens_per_joule" => over(row.number("completion_tokens_total")?, "tok", row.number("energy_j")?, "J", "tok/J"),
+        "error_rate_pct" => {
+            let (failed, good) = (row.number("requests_failed")?, row.number("requests_succeeded")?);
+            Some(format!("{} failed ÷ {} ended = {} %", exact(failed), exact(failed + good), significant(value)))
+        }
+        _ => Some(format!("{} {}, as the tool measured it", full(value), column(key).map_or("", Column::unit))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_default_and_headline_column_exists() {
+        for key in DEFAULT_RESULT_COLUMNS.iter().chain(HEADLINE_COLUMNS) {
+            assert!(column(key).is_some(), "{key}");
+        }
+    }
+
+    #[test]
+    fn every_metric_has_a_unit_and_a_definition() {
+        for column in RESULT_COLUMNS.iter().filter(|c| c.kind == Kind::Metric) {
+            assert!(!column.definition().is_empty(), "{}", column.key);
+            assert!(!column.unit().is_empty(), "{}", column.key);
+        }
+    }
+
+    #[test]
+    fn no_column_is_named_twice() {
+        let mut keys: Vec<_> = RESULT_COLUMNS.iter().map(|c| c.key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), RESULT_COLUMNS.len());
+    }
+
+    #[test]
+    fn a_division_is_written_out_with_its_own_numbers() {
+        let row = serde_json::from_value(json!({"output_tokens_per_second": 3955.99, "completion_tokens_total": 523520, "window_s": 132.336}))
+            .expect("a row");
+        assert_eq!(
+            calculation("output_tokens_per_second", &row).as_deref(),
+            Some("523\u{202f}520 tok ÷ 132.336 s = 3955.99 tok/s")
+        );
+        assert_eq!(calculation("output_tokens_per_joule", &row), None);
+    }
+}

@@ -1,0 +1,197 @@
+//! Audit: the log itself.
+
+use leptos::prelude::*;
+use leptos_router::NavigateOptions;
+use leptos_router::hooks::{use_location, use_navigate};
+
+use crate::browser::page::Page;
+use crate::browser::remote::use_rows;
+use crate::format::{clock, count};
+use crate::frame::drawer_href;
+use crate::parts::PageHead;
+use crate::parts::states::{Empty, when_there};
+use crate::row::Row;
+use crate::state::query::Query;
+use crate::state::report::percent;
+
+/// Events on one page.
+const PAGE_SIZE: i64 = 50;
+
+/// What the list is set to, all in the URL.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Filter {
+    stream: String,
+    kind: String,
+    actor: String,
+    /// Show events up to this position; nothing for the newest.
+    before: Option<i64>,
+}
+
+impl Filter {
+    fn read(query: &Query) -> Self {
+        let word = |key: &str| query.get(key).unwrap_or_default().to_owned();
+        Self { stream: word("stream"), kind: word("type"), actor: word("actor"), before: query.get("before").and_then(|b| b.parse().ok()) }
+    }
+
+    fn write(&self, query: &mut Query) {
+        let word = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        query.set("stream", word(&self.stream).as_deref()).set("type", word(&self.kind).as_deref()).set("actor", word(&self.actor).as_deref());
+        query.set("before", self.before.map(|b| b.to_string()).as_deref());
+    }
+
+    fn request(&self) -> String {
+        let mut request = format!("/api/v_events?order=position.desc&limit={PAGE_SIZE}");
+        if !self.stream.is_empty() {
+            request.push_str(&format!("&stream=like.{}*", percent(&self.stream)));
+        }
+        if !self.kind.is_empty() {
+            let operator = if self.kind.contains('*') { "like" } else { "eq" };
+            request.push_str(&format!("&type={operator}.{}", percent(&self.kind).replace("%2A", "*")));
+        }
+        if !self.actor.is_empty() {
+            request.push_str(&format!("&actor_kind=eq.{}", percent(&self.actor)));
+        }
+        if let Some(before) = self.before {
+            request.push_str(&format!("&position=lte.{before}"));
+        }
+        request
+    }
+}
+
+/// The page.
+#[component]
+pub fn Audit() -> impl IntoView {
+    let page = Page::expect();
+    let location = use_location();
+    let navigate = StoredValue::new_local(use_navigate());
+    let filter = Memo::new(move |_| location.search.with(|s| Filter::read(&Query::parse(s))));
+    let events = use_rows(move || Some(filter.with(Filter::request)));
+    let fresh = RwSignal::new(0usize);
+    let org = page.org();
+    if !org.is_empty() {
+        page.live.listen(vec![org.clone()], move |events| {
+            fresh.try_update(|n| *n += events.len());
+        });
+    }
+    Effect::new(move |_| {
+        filter.track();
+        fresh.set(0);
+    });
+    let change = move |change: &dyn Fn(&mut Filter)| {
+        let mut filter = filter.get_untracked();
+        change(&mut filter);
+        let mut query = location.search.with_untracked(|s| Query::parse(s));
+        filter.write(&mut query);
+        let to = format!("/audit{}", query.write());
+        navigate.with_value(|go| go(&to, NavigateOptions { scroll: false, ..NavigateOptions::default() }));
+    };
+    view! {
+        <PageHead title="Audit" meta=move || format!("{} events, append only", count(page.live.head.get())).into_any()/>
+        <div class="filters" role="group" aria-label="Filters">
+            <label class="filter"><b>"stream starts with"</b>
+                <input class="filter-input key" placeholder="job/" data-testid="audit-stream" prop:value=move || filter.with(|f| f.stream.clone()) on:change=move |e| { let v = event_target_value(&e); change(&|f| { f.stream = v.clone(); f.before = None; }) }/>
+            </label>
+            <label class="filter"><b>"type"</b>
+                <select class="filter-input" data-testid="audit-type" on:change=move |e| { let v = event_target_value(&e); change(&|f| { f.kind = v.clone(); f.before = None; }) }>
+                    <option value="">"any"</option>
+                    {events::catalog::EVENT_TYPES.iter().map(|t| view! { <option value=*t selected=move || filter.with(|f| f.kind == *t)>{*t}</option> }).collect_view()}
+                </select>
+            </label>
+            <label class="filter"><b>"actor"</b>
+                <select class="filter-input" on:change=move |e| { let v = event_target_value(&e); change(&|f| { f.actor = v.clone(); f.before = None; }) }>
+                    {["", "user", "agent", "system", "anonymous"].map(|a| view! { <option value=a selected=move || filter.with(|f| f.actor == a)>{if a.is_empty() { "any" } else { a }}</option> }).collect_view()}
+                </select>
+            </label>
+        </div>
+        <Show when=move || { fresh.get() > 0 }>
+            <p class="new-rows">
+                <button type="button" class="button button-quiet" data-testid="new-events" on:click=move |_| { fresh.set(0); change(&|f| f.before = None); events.reload(); }>
+                    {move || format!("{} new", count(fresh.get() as i64))}
+                </button>
+            </p>
+        </Show>
+        {when_there(events, 12, || view! { <Empty words="No event fits these filters, or you may not see it."/> }.into_any(), |rows| table(&rows))}
+        <p class="table-foot">
+            {move || events.rows.with(|r| {
+                let rows = r.as_deref().unwrap_or_default();
+                match (rows.first().and_then(|r| r.whole("position")), rows.last().and_then(|r| r.whole("position"))) {
+                    (Some(first), Some(last)) => format!("positions {} to {}", count(first), count(last)),
+                    _ => String::new(),
+                }
+            })}
+            <Show when=move || filter.with(|f| f.before.is_some())>
+                <button type="button" class="figure-toggle" on:click=move |_| change(&|f| f.before = None)>"Newest"</button>
+            </Show>
+            <button type="button" class="figure-toggle" data-testid="older-events" on:click=move |_| {
+                let last = events.rows.with_untracked(|r| r.as_ref().and_then(|r| r.last()).and_then(|r| r.whole("position")));
+                if let Some(last) = last { change(&|f| f.before = Some(last - 1)) }
+            }>{format!("Older {PAGE_SIZE}")}</button>
+        </p>
+    }
+    .into_any()
+}
+
+fn table(rows: &[Row]) -> AnyView {
+    let location = use_location();
+    let lines = rows.iter().map(|row| {
+        let position = row.whole("position").unwrap_or(0);
+        let text = position.to_string();
+        let shown = text.clone();
+        let href = move || location.pathname.with(|p| location.search.with(|s| drawer_href(p, s, &[("drawer", "event"), ("position", &text)])));
+        let selected = move || location.search.with(|s| {
+            let query = Query::parse(s);
+            query.get("drawer") == Some("event") && query.get("position") == Some(&shown)
+        });
+        let recorded = row.text("recorded_at");
+        let (time, fraction) = row.millis("recorded_at").map_or_else(|| (recorded.clone(), String::new()), |at| (clock(at), format!(".{:03}", at as i64 % 1000)));
+        let hash = row.text("hash");
+        let stream = row.text("stream");
+        view! {
+            <tr data-testid="event" aria-selected=move || selected().to_string()>
+                <th scope="row" class="card-figure" data-label="Position"><a class="key" href=href data-noscroll="">{count(position)}</a></th>
+                <td class="card-figure" data-label="Recorded" data-unit="UTC"><time class="key" title=recorded>{time}<span class="quiet">{fraction}</span></time></td>
+                <td class="card-title"><span class="strong key-type">{row.text("type")}</span></td>
+                <td class="clip"><span class="key" title=stream.clone()>{stream.clone()}</span></td>
+                <td class="number">{count(row.whole("version").unwrap_or(0))}</td>
+                <td class="card-figure" data-label="Actor"><span class="key">{format!("{}/{}", row.text("actor_kind"), row.text("actor_id"))}</span></td>
+                <td><span class="key quiet" title=hash.clone()>{hash.get(..8).unwrap_or_default().to_owned()}</span></td>
+            </tr>
+        }
+        .into_any()
+    });
+    view! {
+        <table class="data-table" data-testid="events">
+            <caption class="visually-hidden">"Events"</caption>
+            <thead>
+                <tr>
+                    <th scope="col">"Position"</th>
+                    <th scope="col">"Recorded "<span class="unit">"UTC"</span></th>
+                    <th scope="col">"Type"</th>
+                    <th scope="col">"Stream"</th>
+                    <th scope="col" class="number">"Version"</th>
+                    <th scope="col">"Actor"</th>
+                    <th scope="col">"Hash"</th>
+                </tr>
+            </thead>
+            <tbody>{lines.collect_view()}</tbody>
+        </table>
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filters_survive_the_address() {
+        let filter = Filter { stream: "job/acme/".into(), kind: "job.claimed".into(), actor: "agent".into(), before: Some(40) };
+        let mut query = Query::default();
+        filter.write(&mut query);
+        assert_eq!(Filter::read(&Query::parse(&query.write())), filter);
+        assert_eq!(
+            filter.request(),
+            "/api/v_events?order=position.desc&limit=50&stream=like.job/acme/*&type=eq.job.claimed&actor_kind=eq.agent&position=lte.40"
+        );
+    }
+}

@@ -1,0 +1,246 @@
+//! The dashboard: what runs now, what ended, what is doubted, the servers.
+
+use leptos::prelude::*;
+
+use super::strip::{Strips, is_running, use_feeds};
+use crate::browser::now_ms;
+use crate::browser::page::Page;
+use crate::browser::remote::{Rows, keep_live, use_rows};
+use crate::charts::key_series;
+use crate::format::{ABSENT, ago, long_moment, moment};
+use crate::parts::states::{Empty, once_there, when_there};
+use crate::parts::{PageHead, Status, server_state, swatch, tables};
+use crate::row::Row;
+use crate::state::live;
+
+/// The dashboard.
+#[component]
+pub fn Dashboard() -> impl IntoView {
+    let page = Page::expect();
+    let org = page.org();
+    let running = use_rows(|| Some("/api/v_jobs?status=in.(queued,running)&order=claimed_at.asc.nullslast,position.asc&limit=100".into()));
+    let ended = use_rows(|| Some("/api/v_jobs?status=in.(completed,failed,cancelled)&order=finished_at.desc.nullslast&limit=14".into()));
+    let results = use_rows(|| Some("/api/v_benchmark_results?order=finished_at.desc.nullslast&limit=20".into()));
+    let servers = use_rows(|| Some("/api/v_servers?order=server.asc".into()));
+    let topics = vec![format!("{}:run+job+server+progress", if org.is_empty() { "_" } else { &org })];
+    keep_live(running, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
+    keep_live(ended, topics.clone(), |_, _| false, |e| live::kind(e) == "job");
+    keep_live(results, topics.clone(), |_, _| false, |e| live::kind(e) == "job");
+    keep_live(servers, topics, live::fold_server, |e| matches!(live::kind(e), "server" | "job"));
+    let feeds = use_feeds(if org.is_empty() { "_" } else { &org });
+
+    let now = RwSignal::new(now_ms());
+    if let Ok(timer) = set_interval_with_handle(move || { now.try_set(now_ms()); }, std::time::Duration::from_secs(5)) {
+        on_cleanup(move || timer.clear());
+    }
+    view! {
+        <PageHead title="Dashboard" meta=move || long_moment(now.get()).into_any()>
+            <a class="button button-primary" href="/projects/new" data-testid="new-project">"New project"</a>
+        </PageHead>
+        <div class="stack">
+            <section aria-labelledby="running">
+                <div class="section-head">
+                    <h2 id="running">"Running now"</h2>
+                    <span class="meta" data-testid="running-words">{move || running_words(&running.all())}</span>
+                    <span class="push meta strip-keys">"tokens/s, last 60 s · power, one bar a GPU"</span>
+                </div>
+                {once_there(running, 2, nothing_runs, move || {
+                    let any = Memo::new(move |_| running.rows.with(|r| r.iter().flatten().any(is_running)));
+                    view! {
+                        <Show when=move || any.get() fallback=|| view! { <p class="meta one-line">"Queued; nothing runs at this moment."</p> }>
+                            <Strips rows=running feeds/>
+                        </Show>
+                    }
+                    .into_any()
+                })}
+            </section>
+            <div class="dash-columns">
+                <div class="stack">
+                    <section aria-labelledby="ended">
+                        <div class="section-head">
+                            <h2 id="ended">"Ended last"</h2>
+                            <span class="push"><a class="link" href="/reporting">"All in Reporting"</a></span>
+                        </div>
+                        {when_there(ended, 6, || view! { <Empty words="No job has ended yet."/> }.into_any(), move |jobs| ended_table(&jobs, results, now))}
+                    </section>
+                </div>
+                <div class="stack">
+                    <section aria-labelledby="flagged">
+                        <div class="section-head"><h2 id="flagged">"Flagged"</h2><span class="meta">"shown, never discarded"</span></div>
+                        {move || flagged(&results.all(), now.get())}
+                    </section>
+                    <section aria-labelledby="servers">
+                        <div class="section-head">
+                            <h2 id="servers">"Servers"</h2>
+                            <span class="push"><a class="link" href="/hardware">"Hardware"</a></span>
+                        </div>
+                        {when_there(
+                            servers,
+                            3,
+                            || view! { <Empty words="No server yet."><a class="button" href="/hardware">"Add a server"</a></Empty> }.into_any(),
+                            move |list| servers_table(&list, now),
+                        )}
+                    </section>
+                </div>
+            </div>
+        </div>
+    }
+    .into_any()
+}
+
+fn nothing_runs() -> AnyView {
+    view! {
+        <Empty words="Nothing runs. Define a workload, pick a server, and the numbers grow here while you watch.">
+            <a class="button" href="/projects/new">"New project"</a>
+            <a class="button button-quiet" href="/projects">"Run one again"</a>
+        </Empty>
+    }
+    .into_any()
+}
+
+fn running_words(rows: &[Row]) -> String {
+    let running: Vec<&Row> = rows.iter().filter(|r| is_running(r)).collect();
+    let queued = rows.len() - running.len();
+    let mut hosts: Vec<String> = running.iter().map(|r| r.text("hostname")).collect();
+    hosts.sort();
+    hosts.dedup();
+    let plural = |n: usize| if n == 1 { "" } else { "s" };
+    let mut words = Vec::new();
+    if !running.is_empty() {
+        words.push(format!("{} job{} on {} server{}", running.len(), plural(running.len()), hosts.len(), plural(hosts.len())));
+    }
+    if queued > 0 {
+        words.push(format!("{queued} queued"));
+    }
+    words.join(", ")
+}
+
+fn ended_table(jobs: &[Row], results: Rows, now: RwSignal<f64>) -> AnyView {
+    let lines = jobs.iter().map(|row| {
+        let job = row.text("job");
+        let result = Memo::new(move |_| results.rows.with(|r| r.iter().flatten().find(|r| r.text("job") == job).cloned()));
+        let ended = row.millis("finished_at");
+        let shown = row.clone();
+        view! {
+            <tr>
+                <th scope="row" class="card-title">
+                    <a class="key" href=row.job_path()>{swatch(&key_series(&row.text("model_code")))}{row.text("scenario_code")}</a>
+                </th>
+                <td class="clip">
+                    <a class="key quiet" href=row.run_path()>{format!("{} / {}", row.text("workload_code"), row.text("run_number"))}</a>
+                </td>
+                <td class="card-figure" data-label="Status">
+                    <Status row=Signal::derive(move || result.get().unwrap_or_else(|| shown.clone()))/>
+                </td>
+                <td class="number card-figure strong" data-label="Output ↑" data-unit="tok/s">
+                    {move || result.with(|r| match r {
+                        Some(r) => tables::figure(r, "output_tokens_per_second"),
+                        None => view! { <span class="quiet">{ABSENT}</span> }.into_any(),
+                    })}
+                </td>
+                <td class="quiet">"tok/s"</td>
+                <td class="number card-figure" data-label="TTFT p50 ↓" data-unit="ms">
+                    {move || result.with(|r| match r {
+                        Some(r) => tables::figure(r, "ttft_p50_ms"),
+                        None => view! { <span class="quiet">{ABSENT}</span> }.into_any(),
+                    })}
+                </td>
+                <td class="number" title=row.text("finished_at")>{move || ended.map_or_else(|| ABSENT.to_owned(), |at| moment(at, now.get()))}</td>
+            </tr>
+        }
+        .into_any()
+    });
+    view! {
+        <table class="data-table dense" data-testid="ended-jobs">
+            <caption class="visually-hidden">"Jobs that ended last"</caption>
+            <thead>
+                <tr>
+                    <th scope="col">"Job"</th>
+                    <th scope="col">"Workload / run"</th>
+                    <th scope="col">"Status"</th>
+                    <th scope="col" class="number">"Output"</th>
+                    <th scope="col">"Unit ↑"</th>
+                    <th scope="col" class="number">"TTFT p50\u{a0}↓ "<span class="unit">"ms"</span></th>
+                    <th scope="col" class="number">"Ended "<span class="unit">"UTC"</span></th>
+                </tr>
+            </thead>
+            <tbody>{lines.collect_view()}</tbody>
+        </table>
+    }
+    .into_any()
+}
+
+fn flagged(results: &[Row], now: f64) -> AnyView {
+    let doubted: Vec<AnyView> = results
+        .iter()
+        .filter(|r| r.mark() == "flagged")
+        .take(5)
+        .map(|row| {
+            let rules = row.list("flags").iter().map(|r| r.replace('_', " ")).collect::<Vec<_>>().join(", ");
+            let words = if rules.is_empty() { "doubted".to_owned() } else { rules };
+            view! {
+                <li>
+                    <p class="command-head">
+                        <span>
+                            <span class="status" data-status="flagged">{words}</span>
+                            " "
+                            <a class="key" href=row.job_path()>{row.text("scenario_code")}</a>
+                        </span>
+                        <span class="meta">{row.millis("finished_at").map(|at| moment(at, now))}</span>
+                    </p>
+                    <p class="meta key">{format!("{} / run {}", row.text("workload_code"), row.text("run_number"))}</p>
+                </li>
+            }
+            .into_any()
+        })
+        .collect();
+    if doubted.is_empty() {
+        view! { <p class="meta one-line">"None of the latest results is doubted."</p> }.into_any()
+    } else {
+        view! { <ul class="flag-list">{doubted}</ul> }.into_any()
+    }
+}
+
+fn servers_table(servers: &[Row], now: RwSignal<f64>) -> AnyView {
+    let lines = servers.iter().map(|row| {
+        let seen = row.millis("last_seen");
+        let doing = row.maybe_text("running_job").filter(|j| !j.is_empty());
+        view! {
+            <tr>
+                <th scope="row" class="card-title">
+                    <span class="key">{format!("{}/{}", row.text("config_code"), row.text("hostname"))}</span>
+                </th>
+                <td class="card-figure" data-label="State">{server_state(&row.text("state"))}</td>
+                <td class="card-figure" data-label="Doing">
+                    {match doing {
+                        Some(job) => {
+                            let path = job.strip_prefix("job/").unwrap_or(&job).to_owned();
+                            let short = path.rsplit('/').next().unwrap_or_default().to_owned();
+                            view! { <a class="key" href=format!("/projects/{path}")>{short}</a> }.into_any()
+                        }
+                        None => "idle".into_any(),
+                    }}
+                </td>
+                <td class="number card-figure" data-label="Heartbeat">
+                    {move || seen.map_or_else(|| "never".to_owned(), |at| ago((now.get() - at) / 1000.0))}
+                </td>
+            </tr>
+        }
+        .into_any()
+    });
+    view! {
+        <table class="data-table" data-testid="servers">
+            <caption class="visually-hidden">"Servers"</caption>
+            <thead>
+                <tr>
+                    <th scope="col">"Server"</th>
+                    <th scope="col">"State"</th>
+                    <th scope="col">"Doing"</th>
+                    <th scope="col" class="number">"Heartbeat"</th>
+                </tr>
+            </thead>
+            <tbody>{lines.collect_view()}</tbody>
+        </table>
+    }
+    .into_any()
+}

@@ -1,0 +1,54 @@
+//! Monitoring: every running job with its last minute, and the jobs that wait.
+
+use leptos::prelude::*;
+
+use super::strip::{Strips, use_feeds};
+use crate::browser::page::Page;
+use crate::browser::remote::{keep_live, use_rows};
+use crate::parts::states::{Empty, once_there, when_there};
+use crate::parts::{PageHead, Status};
+use crate::state::live;
+
+/// The page.
+#[component]
+pub fn Monitoring() -> impl IntoView {
+    let page = Page::expect();
+    let org = page.org();
+    let path = if org.is_empty() { "_".to_owned() } else { org };
+    let running = use_rows(|| Some("/api/v_jobs?status=eq.running&order=claimed_at.asc&limit=200".into()));
+    let waiting = use_rows(|| Some("/api/v_jobs?status=in.(pending,queued)&order=position.asc,ordinal.asc&limit=200".into()));
+    let topics = vec![format!("{path}:run+job+progress")];
+    keep_live(running, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
+    keep_live(waiting, topics, |_, _| false, |e| live::kind(e) == "job");
+    let feeds = use_feeds(&path);
+    view! {
+        <PageHead title="Monitoring" meta=|| "jobs as they run; open one for its telemetry and logs".into_any()/>
+        <div class="stack">
+            <section aria-labelledby="running">
+                <div class="section-head"><h2 id="running">"Running"</h2><span class="push meta strip-keys">"tokens/s, last 60 s · power, one bar a GPU"</span></div>
+                {once_there(running, 3, || view! { <Empty words="Nothing runs at this moment."><a class="button" href="/projects">"Projects"</a></Empty> }.into_any(), move || view! { <Strips rows=running feeds/> }.into_any())}
+            </section>
+            <section aria-labelledby="waiting">
+                <div class="section-head"><h2 id="waiting">"Waiting"</h2></div>
+                {when_there(waiting, 2, || view! { <p class="meta one-line">"No job waits."</p> }.into_any(), |rows| {
+                    let lines = rows.iter().map(|row| view! {
+                        <tr>
+                            <th scope="row" class="card-title"><a class="key" href=row.job_path()>{row.text("scenario_code")}</a></th>
+                            <td class="card-figure" data-label="Status"><Status row=Signal::stored(row.clone())/></td>
+                            <td class="card-figure" data-label="Run"><a class="key" href=row.run_path()>{format!("{} / {}", row.text("workload_code"), row.text("run_number"))}</a></td>
+                            <td class="key">{format!("{}/{}", row.text("config_code"), row.text("hostname"))}</td>
+                        </tr>
+                    });
+                    view! {
+                        <table class="data-table">
+                            <caption class="visually-hidden">"Jobs that wait"</caption>
+                            <thead><tr><th scope="col">"Job"</th><th scope="col">"Status"</th><th scope="col">"Workload / run"</th><th scope="col">"Server"</th></tr></thead>
+                            <tbody>{lines.collect_view()}</tbody>
+                        </table>
+                    }.into_any()
+                })}
+            </section>
+        </div>
+    }
+    .into_any()
+}

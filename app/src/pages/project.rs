@@ -1,0 +1,219 @@
+//! One project: its workloads, their scenarios, their runs, and the buttons that execute them.
+
+use events::api::StartRun;
+use leptos::prelude::*;
+use leptos_router::NavigateOptions;
+use leptos_router::hooks::use_navigate;
+use wasm_bindgen_futures::spawn_local;
+
+use super::projects::visible_to;
+use crate::browser::api::{self, Trouble};
+use crate::browser::now_ms;
+use crate::browser::page::Page;
+use crate::browser::remote::{Rows, keep_live, use_rows};
+use crate::charts::key_series;
+use crate::format::{ABSENT, maybe_count, moment};
+use crate::parts::states::{Empty, Skeleton, once_there, trouble_view, when_there};
+use crate::parts::{PageHead, Status, swatch};
+use crate::row::Row;
+use crate::state::live;
+use crate::state::report::percent;
+
+/// One project.
+#[component]
+pub fn Project(org: String, project: String) -> impl IntoView {
+    let page = Page::expect();
+    let here = format!("org=eq.{}&project_code=eq.{}", percent(&org), percent(&project));
+    let ask = move |view: &str, rest: &str| {
+        let request = format!("/api/{view}?{here}{rest}");
+        move || Some(request.clone())
+    };
+    let projects = use_rows(ask("v_projects", ""));
+    let workloads = use_rows(ask("v_workloads", "&order=position.asc"));
+    let runs = use_rows(ask("v_runs", "&order=position.desc&limit=200"));
+    let servers = use_rows(|| Some("/api/v_servers?order=server.asc".into()));
+    let topics = vec![format!("{org}/{project}:project+workload+scenario+run+job")];
+    keep_live(projects, topics.clone(), |_, _| false, |e| live::kind(e) == "project");
+    keep_live(workloads, topics.clone(), |_, _| false, |e| matches!(live::kind(e), "workload" | "run"));
+    keep_live(runs, topics, live::fold_run, |e| matches!(live::kind(e), "run" | "job"));
+    keep_live(servers, vec![format!("{org}:server")], live::fold_server, |e| live::kind(e) == "server");
+
+    let key = format!("{org}/{project}");
+    let title = project.clone();
+    let add = format!("/projects/new?project={project}");
+    let report = format!("/reporting?project={project}");
+    view! {
+        <PageHead
+            title
+            meta=move || {
+                projects.first().map(|p| format!("{} · visible to {} · {} workloads, {} runs", p.text("name"), visible_to(&p.text("visibility")), maybe_count(p.whole("workloads")), maybe_count(p.whole("runs")))).into_any()
+            }
+        >
+            <a class="button" href=report>"Open in Reporting"</a>
+            {page.signed_in().then(|| view! { <a class="button button-primary" href=add.clone() data-testid="add-workload">"Add workload"</a> })}
+        </PageHead>
+        {move || match (projects.rows.with(|r| r.as_ref().map(Vec::len)), projects.trouble.get()) {
+            (Some(0), _) => super::unknown_key("project", &key),
+            (Some(_), _) => view! { <Body workloads runs servers/> }.into_any(),
+            (None, Some(trouble)) => trouble_view(&trouble, move || projects.reload()),
+            (None, None) => view! { <Skeleton lines=6/> }.into_any(),
+        }}
+    }
+    .into_any()
+}
+
+#[component]
+fn Body(workloads: Rows, runs: Rows, servers: Rows) -> impl IntoView {
+    view! {
+        <div class="stack">
+            <section aria-labelledby="workloads">
+                <div class="section-head"><h2 id="workloads">"Workloads"</h2><span class="meta">"what is measured: model, framework, traffic"</span></div>
+                {once_there(
+                    workloads,
+                    3,
+                    || view! { <Empty words="No workload yet: add one to have something to run."/> }.into_any(),
+                    move || {
+                        let codes = Memo::new(move |_| workloads.all().iter().map(|w| w.text("workload_code")).collect::<Vec<_>>());
+                        view! {
+                            <ul class="workload-list">
+                                <For each=move || codes.get() key=Clone::clone let:code>
+                                    <Workload workloads servers code/>
+                                </For>
+                            </ul>
+                        }
+                        .into_any()
+                    },
+                )}
+            </section>
+            <section aria-labelledby="runs">
+                <div class="section-head"><h2 id="runs">"Runs"</h2></div>
+                {when_there(runs, 3, || view! { <Empty words="No run yet. Pick a server beside a workload and execute it."/> }.into_any(), |list| runs_table(&list))}
+            </section>
+        </div>
+    }
+    .into_any()
+}
+
+#[component]
+fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
+    let page = Page::expect();
+    let navigate = use_navigate();
+    let row = workloads.all().into_iter().find(|w| w.text("workload_code") == code).unwrap_or_default();
+    let server = RwSignal::new(String::new());
+    let trouble = RwSignal::new(None::<Trouble>);
+    let busy = RwSignal::new(false);
+    Effect::new(move |_| {
+        servers.rows.with(|rows| {
+            let rows = rows.as_deref().unwrap_or_default();
+            if server.get_untracked().is_empty()
+                && let Some(first) = rows.iter().find(|s| s.text("state") == "online").or(rows.first())
+            {
+                server.set(first.text("server"));
+            }
+        });
+    });
+    let (org, project, workload) = (row.text("org"), row.text("project_code"), row.text("workload_code"));
+    let start = move |_| {
+        let chosen = server.get_untracked();
+        let Some(found) = servers.rows.with_untracked(|r| r.iter().flatten().find(|s| s.text("server") == chosen).cloned()) else { return };
+        if busy.get_untracked() {
+            return;
+        }
+        busy.set(true);
+        let (org, project, workload, navigate) = (org.clone(), project.clone(), workload.clone(), navigate.clone());
+        spawn_local(async move {
+            let arguments = StartRun {
+                p_project_code: project.clone(),
+                p_workload_code: workload.clone(),
+                p_config_code: found.text("config_code"),
+                p_hostname: found.text("hostname"),
+                p_scenario_codes: None,
+            };
+            let answer = api::command("start_run", &arguments).await;
+            busy.try_set(false);
+            match answer {
+                Ok(reply) => {
+                    page.live.must_reach(reply.position);
+                    let run = reply.keys.get("run_number").map(ToString::to_string).unwrap_or_default();
+                    navigate(&format!("/projects/{org}/{project}/{workload}/{run}"), NavigateOptions::default());
+                }
+                Err(error) => {
+                    trouble.try_set(Some(error));
+                }
+            }
+        });
+    };
+    let quantization = row.maybe_text("quantization").map_or_else(|| "as published".to_owned(), |q| q);
+    let options = move || {
+        servers.all().iter().map(|s| {
+            let key = s.text("server");
+            let words = format!("{}/{} · {}", s.text("config_code"), s.text("hostname"), s.text("state"));
+            view! { <option value=key.clone() selected=key == server.get()>{words}</option> }
+        }).collect_view()
+    };
+    view! {
+        <li class="workload-row" data-testid="workload" data-code=row.text("workload_code")>
+            <div>
+                <h3 class="key">{swatch(&key_series(&row.text("workload_code")))}{row.text("workload_code")}</h3>
+                <p class="meta">
+                    <span class="key">{row.text("model_code")}</span>
+                    {format!(" · {} {} · {quantization} · {} · {} scenarios", row.text("framework_code"), row.text("framework_version"), row.text("tool_code"), maybe_count(row.whole("scenarios")))}
+                </p>
+                {move || trouble.get().map(|t| view! {
+                    <p role="alert"><span class="status" data-status="failed">{t.error.message}</span>" "<span class="meta">{t.error.hint}</span></p>
+                })}
+            </div>
+            {page.signed_in().then(|| view! {
+                <div class="actions">
+                    <label>
+                        <span class="visually-hidden">"Server"</span>
+                        <select class="control control-server" data-testid="run-server" on:change=move |event| server.set(event_target_value(&event))>{options}</select>
+                    </label>
+                    <button type="button" class="button button-primary" data-testid="start-run" aria-disabled=move || busy.get().to_string() on:click=start>
+                        {move || if busy.get() { "Starting" } else { "Execute" }}
+                    </button>
+                </div>
+            })}
+        </li>
+    }
+    .into_any()
+}
+
+fn runs_table(list: &[Row]) -> AnyView {
+    let now = now_ms();
+    let at = |row: &Row, column: &str| row.millis(column).map_or_else(|| ABSENT.to_owned(), |at| moment(at, now));
+    let lines = list.iter().map(|row| {
+        let jobs = format!("{} of {}", maybe_count(row.whole("jobs_completed")), maybe_count(row.whole("jobs_total")));
+        let failed = row.whole("jobs_failed").filter(|n| *n > 0).map(|n| format!(", {n} failed")).unwrap_or_default();
+        view! {
+            <tr data-testid="run">
+                <th scope="row" class="card-title">
+                    <a class="key" href=row.run_path()>{swatch(&key_series(&row.text("workload_code")))}{format!("{} / {}", row.text("workload_code"), row.text("run_number"))}</a>
+                </th>
+                <td class="card-figure" data-label="Status"><Status row=Signal::stored(row.clone())/></td>
+                <td class="number card-figure" data-label="Jobs">{jobs}{failed}</td>
+                <td class="key">{format!("{}/{}", row.text("config_code"), row.text("hostname"))}</td>
+                <td class="number card-figure" data-label="Started">{at(row, "created_at")}</td>
+                <td class="number">{at(row, "finished_at")}</td>
+            </tr>
+        }
+        .into_any()
+    });
+    view! {
+        <table class="data-table" data-testid="runs">
+            <caption class="visually-hidden">"Runs"</caption>
+            <thead>
+                <tr>
+                    <th scope="col">"Workload / run"</th>
+                    <th scope="col">"Status"</th>
+                    <th scope="col" class="number">"Jobs completed"</th>
+                    <th scope="col">"Server"</th>
+                    <th scope="col" class="number">"Started "<span class="unit">"UTC"</span></th>
+                    <th scope="col" class="number">"Ended "<span class="unit">"UTC"</span></th>
+                </tr>
+            </thead>
+            <tbody>{lines.collect_view()}</tbody>
+        </table>
+    }
+    .into_any()
+}

@@ -1,0 +1,341 @@
+//! One run: its jobs fill in live; throughput and latency against concurrency grow point by point.
+
+use events::api::CancelRun;
+use leptos::prelude::*;
+use wasm_bindgen_futures::spawn_local;
+
+use crate::browser::api;
+use crate::browser::now_ms;
+use crate::browser::page::Page;
+use crate::browser::remote::{Rows, keep_live, use_rows};
+use crate::charts::concurrency::{self, Options, elbow, elbow_words, traffic};
+use crate::charts::view::Chart;
+use crate::charts::{Figure, series};
+use crate::format::{ABSENT, count, maybe, moment};
+use crate::metrics::column;
+use crate::parts::states::{Skeleton, trouble_view};
+use crate::parts::{PageHead, Status, swatch, tables};
+use crate::row::Row;
+use crate::state::live;
+use crate::state::report::percent;
+
+/// The measured columns of the jobs' table.
+const FIGURES: [&str; 7] = [
+    "output_tokens_per_second",
+    "ttft_p50_ms",
+    "ttft_p99_ms",
+    "tpot_avg_ms",
+    "interactivity_tps",
+    "gpu_power_avg_w",
+    "output_tokens_per_joule",
+];
+
+/// One run.
+#[component]
+pub fn Run(org: String, project: String, workload: String, run: String) -> impl IntoView {
+    let key = format!("{org}/{project}/{workload}/{run}");
+    let here = format!(
+        "org=eq.{}&project_code=eq.{}&workload_code=eq.{}&run_number=eq.{}",
+        percent(&org),
+        percent(&project),
+        percent(&workload),
+        percent(&run)
+    );
+    let ask = |request: String| move || Some(request.clone());
+    let runs = use_rows(ask(format!("/api/v_runs?{here}")));
+    let jobs = use_rows(ask(format!("/api/v_jobs?{here}&order=ordinal.asc&limit=1000")));
+    let results = use_rows(ask(format!("/api/v_benchmark_results?{here}&limit=1000")));
+    let workloads = use_rows(ask(format!(
+        "/api/v_workloads?org=eq.{}&project_code=eq.{}&workload_code=eq.{}",
+        percent(&org),
+        percent(&project),
+        percent(&workload)
+    )));
+    let topics = vec![format!("{key}:run+job+progress")];
+    keep_live(runs, topics.clone(), live::fold_run, |e| matches!(live::kind(e), "run" | "job"));
+    keep_live(jobs, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
+    keep_live(results, topics, |_, _| false, |e| live::kind(e) == "job");
+
+    let title = format!("Run {run}");
+    let report = format!("/reporting?project={project}&workload={workload}&run={run}");
+    let cancel = CancelArguments { project, workload, run: run.parse().unwrap_or(0) };
+    view! {
+        <PageHead
+            title
+            status=move || view! { <Status row=Signal::derive(move || runs.first().unwrap_or_default())/> }.into_any()
+            meta=move || head_words(&jobs.all(), runs.first().as_ref()).into_any()
+        >
+            <a class="button" href=report>"Open in Reporting"</a>
+            <Cancel runs arguments=cancel/>
+        </PageHead>
+        {move || match (runs.rows.with(|r| r.as_ref().map(Vec::len)), runs.trouble.get()) {
+            (Some(0), _) => super::unknown_key("run", &key),
+            (Some(_), _) => view! { <Body jobs results workloads/> }.into_any(),
+            (None, Some(trouble)) => trouble_view(&trouble, move || runs.reload()),
+            (None, None) => view! { <Skeleton lines=8/> }.into_any(),
+        }}
+    }
+    .into_any()
+}
+
+fn head_words(jobs: &[Row], run: Option<&Row>) -> String {
+    let done = jobs.iter().filter(|j| j.text("status") == "completed").count();
+    let mut words = vec![format!("{done} of {} jobs", jobs.len())];
+    if let Some(run) = run {
+        let now = now_ms();
+        if let Some(at) = run.millis("created_at") {
+            words.push(format!("started {} UTC", moment(at, now)));
+        }
+        if let Some(at) = run.millis("finished_at") {
+            words.push(format!("ended {}", moment(at, now)));
+        }
+        words.push(format!("on {}/{}", run.text("config_code"), run.text("hostname")));
+    }
+    words.join(" · ")
+}
+
+#[derive(Clone)]
+struct CancelArguments {
+    project: String,
+    workload: String,
+    run: u32,
+}
+
+#[component]
+fn Cancel(runs: Rows, arguments: CancelArguments) -> impl IntoView {
+    let page = Page::expect();
+    let words = RwSignal::new("Cancel run".to_owned());
+    let open = Memo::new(move |_| {
+        page.signed_in() && runs.first().is_some_and(|r| matches!(r.text("status").as_str(), "pending" | "queued" | "running"))
+    });
+    let arguments = StoredValue::new(arguments);
+    view! {
+        <Show when=move || open.get()>
+            <button
+                type="button"
+                class="button"
+                data-testid="cancel-run"
+                on:click=move |_| {
+                    words.set("Cancelling".to_owned());
+                    let a = arguments.get_value();
+                    spawn_local(async move {
+                        let request = CancelRun { p_project_code: a.project, p_workload_code: a.workload, p_run_number: a.run };
+                        match api::command("cancel_run", &request).await {
+                            Ok(reply) => page.live.must_reach(reply.position),
+                            Err(trouble) => {
+                                words.try_set(trouble.error.message);
+                            }
+                        }
+                    });
+                }
+            >
+                {words}
+            </button>
+        </Show>
+    }
+}
+
+#[component]
+fn Body(jobs: Rows, results: Rows, workloads: Rows) -> impl IntoView {
+    let throughput = Memo::new(move |_| throughput_figure(&merged(&jobs.all(), &results.all())));
+    let latency = Memo::new(move |_| latency_figure(&merged(&jobs.all(), &results.all())));
+    view! {
+        <Steps jobs/>
+        {move || workloads.first().map(|w| facts(&w))}
+        <div class="grid grid-charts">
+            <div class="span-6">
+                <Chart title="Output throughput" unit="tok/s ↑" figure=throughput height="high" testid="chart-throughput" words="The first point appears when the first job reports its progress."/>
+            </div>
+            <div class="span-6">
+                <Chart title="TTFT p99" unit="ms, log scale ↓" figure=latency height="high" testid="chart-latency" words="The first point appears when the first job completes."/>
+            </div>
+        </div>
+        <section aria-labelledby="jobs" class="below">
+            <div class="section-head">
+                <h2 id="jobs">"Jobs"</h2>
+                <span class="meta">"one after another on the server"</span>
+            </div>
+            <JobsTable jobs results/>
+        </section>
+    }
+    .into_any()
+}
+
+/// Job rows with the figures of their results.
+fn merged(jobs: &[Row], results: &[Row]) -> Vec<Row> {
+    jobs.iter()
+        .map(|job| {
+            let mut row = job.clone();
+            if let Some(result) = results.iter().find(|r| r.text("job") == job.text("job")) {
+                row.0.extend(result.0.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), v.clone())));
+                row.set("status", job.text("status"));
+            }
+            row
+        })
+        .collect()
+}
+
+fn throughput_lines(rows: &[Row]) -> Vec<concurrency::Traffic> {
+    concurrency::lines(rows, |row| {
+        let result = row.number("output_tokens_per_second").map(|v| (v, false));
+        let running = || {
+            (row.text("status") == "running").then(|| row.number("progress_tokens_per_second").filter(|v| *v > 0.0).map(|v| (v, true)))?
+        };
+        result.or_else(running)
+    })
+}
+
+fn throughput_figure(rows: &[Row]) -> Figure {
+    let lines = throughput_lines(rows);
+    let latency = concurrency::lines(rows, |row| row.number("ttft_p99_ms").map(|v| (v, false)));
+    let found = lines.iter().find_map(|l| elbow(l).map(|e| (e, l.name.clone())));
+    let elbow = found.map(|(e, name)| {
+        let words = elbow_words(&e, &name, latency.iter().find(|l| l.name == name));
+        (e.concurrency, e.value, words)
+    });
+    concurrency::figure(&lines, &Options { title: "Output throughput", unit: "tok/s", log: false, elbow })
+}
+
+fn latency_figure(rows: &[Row]) -> Figure {
+    let lines = concurrency::lines(rows, |row| row.number("ttft_p99_ms").map(|v| (v, false)));
+    concurrency::figure(&lines, &Options { title: "TTFT p99", unit: "ms", log: true, elbow: None })
+}
+
+#[component]
+fn Steps(jobs: Rows) -> impl IntoView {
+    let label = move || {
+        let all = jobs.all();
+        let number = |status: &str| all.iter().filter(|j| j.text("status") == status).count();
+        format!("{} of {} jobs completed, {} running", number("completed"), all.len(), number("running"))
+    };
+    view! {
+        <ol class="steps" aria-label=label>
+            {move || jobs.all().iter().map(|job| {
+                let share = live::share_done(job).unwrap_or(0.0);
+                view! { <li data-status=job.mark() title=job.text("scenario_code") style=("--share", format!("{:.0}%", share * 100.0))></li> }
+            }).collect_view()}
+        </ol>
+    }
+}
+
+fn facts(workload: &Row) -> AnyView {
+    let quantization = workload.maybe_text("quantization").map(|q| format!(" · {q}")).unwrap_or_default();
+    let engine = workload.value("engine_args").and_then(|v| v.as_object()).filter(|o| !o.is_empty()).map(|arguments| {
+        arguments.iter().map(|(k, v)| format!("{k}={}", v.as_str().map_or_else(|| v.to_string(), str::to_owned))).collect::<Vec<_>>().join(" ")
+    });
+    let pairs = [
+        ("Model", workload.text("model_code")),
+        ("Framework", format!("{} {}{quantization}", workload.text("framework_code"), workload.text("framework_version"))),
+        ("Engine arguments", engine.unwrap_or_else(|| "the framework's defaults".to_owned())),
+        ("Tool", workload.text("tool_code")),
+        ("Prompts", workload.maybe_text("prompt_source_code").unwrap_or_else(|| "synthetic English".to_owned())),
+    ];
+    let pairs = pairs.map(|(name, value)| view! { <div><dt>{name}</dt><dd class="key">{value}</dd></div> });
+    view! { <dl class="run-facts">{pairs.collect_view()}</dl> }.into_any()
+}
+
+#[component]
+fn JobsTable(jobs: Rows, results: Rows) -> impl IntoView {
+    let keys = Memo::new(move |_| jobs.all().iter().map(|j| j.text("job")).collect::<Vec<_>>());
+    // The lines' colours go by the order in which the traffic first appears, as in the charts.
+    let shapes = Memo::new(move |_| {
+        let mut shapes: Vec<String> = Vec::new();
+        for job in jobs.all() {
+            let shape = traffic(&job.text("scenario_code")).to_owned();
+            if !shapes.contains(&shape) {
+                shapes.push(shape);
+            }
+        }
+        shapes
+    });
+    let heads = FIGURES.map(|key| column(key).map(|c| view! { <th scope="col" class="number" title=c.definition()>{c.head()}" "<span class="unit">{c.unit()}</span></th> }));
+    view! {
+        <div class="table-scroll">
+            <table class="data-table" data-testid="jobs">
+                <caption class="visually-hidden">"Jobs of this run"</caption>
+                <thead>
+                    <tr>
+                        <th scope="col">"Job"</th>
+                        <th scope="col">"Status"</th>
+                        <th scope="col" class="number">"Requests"</th>
+                        {heads.collect_view()}
+                        <th scope="col" class="number">"Ended "<span class="unit">"UTC"</span></th>
+                    </tr>
+                </thead>
+                <tbody>
+                    <For each=move || keys.get() key=Clone::clone let:job>
+                        <JobLine jobs results shapes job/>
+                    </For>
+                </tbody>
+            </table>
+        </div>
+        <p class="table-foot">
+            {move || format!("1–{0} of {0}", keys.with(Vec::len))}
+            <span class="push">"p99 underlined: fewer than 100 requests"</span>
+        </p>
+    }
+    .into_any()
+}
+
+#[component]
+fn JobLine(jobs: Rows, results: Rows, shapes: Memo<Vec<String>>, job: String) -> impl IntoView {
+    let name = job.clone();
+    let row = Memo::new(move |_| jobs.rows.with(|r| r.iter().flatten().find(|r| r.text("job") == name).cloned().unwrap_or_default()));
+    let name = job.clone();
+    let result = Memo::new(move |_| results.rows.with(|r| r.iter().flatten().find(|r| r.text("job") == name).cloned()));
+    let start = row.get_untracked();
+    let shape = traffic(&start.text("scenario_code")).to_owned();
+    let token = series(shapes.get_untracked().iter().position(|s| *s == shape).unwrap_or(0));
+    // The job's own row says how it stands; the result knows of flags and simulation.
+    let marked = Signal::derive(move || {
+        let mut row = row.get();
+        if let Some(result) = result.get() {
+            for column in ["flags", "simulated", "suspicious"] {
+                if let Some(value) = result.value(column) {
+                    row.set(column, value.clone());
+                }
+            }
+        }
+        row
+    });
+    let requests = move || {
+        let row = row.get();
+        let total = row.whole("progress_total").or(row.whole("num_requests"));
+        match (row.text("status").as_str(), row.whole("progress_done"), total) {
+            ("running", Some(done), Some(total)) => view! { <span class="quiet">{format!("{} of {}", count(done), count(total))}</span> }.into_any(),
+            ("completed", _, _) => result.with(|r| r.as_ref().and_then(|r| r.whole("requests_succeeded"))).or(total).map(count).into_any(),
+            (_, _, Some(total)) => view! { <span class="quiet">{count(total)}</span> }.into_any(),
+            _ => ABSENT.into_any(),
+        }
+    };
+    let figures = FIGURES.map(|key| {
+        let c = column(key);
+        let on_card = matches!(key, "output_tokens_per_second" | "ttft_p99_ms");
+        view! {
+            <td class="number" class:strong=key == "output_tokens_per_second" class:card-figure=on_card data-label=c.map(|c| c.head()) data-unit=c.map(|c| c.unit())>
+                {move || match result.get() {
+                    Some(result) => tables::figure(&result, key),
+                    None => {
+                        let row = row.get();
+                        let so_far = (key == "output_tokens_per_second" && row.text("status") == "running").then(|| row.number("progress_tokens_per_second")).flatten();
+                        match so_far {
+                            Some(tokens) => view! { <span class="quiet" title="what the load generator said last, not yet a result">{maybe(Some(tokens))}</span> }.into_any(),
+                            None => view! { <span class="quiet" title=tables::why_absent(&row, key)>{ABSENT}</span> }.into_any(),
+                        }
+                    }
+                }}
+            </td>
+        }
+    });
+    let ended = move || row.with(|r| r.millis("finished_at")).map_or_else(|| ABSENT.to_owned(), |at| moment(at, now_ms()));
+    view! {
+        <tr data-testid="job" data-job=job data-status=move || row.with(|r| r.text("status")) data-phase=move || row.with(|r| r.text("phase"))>
+            <th scope="row" class="card-title"><a class="key" href=start.job_path()>{swatch(&token)}{start.text("scenario_code")}</a></th>
+            <td class="card-figure" data-label="Status"><Status row=marked/></td>
+            <td class="number">{requests}</td>
+            {figures.collect_view()}
+            <td class="number">{ended}</td>
+        </tr>
+    }
+    .into_any()
+}

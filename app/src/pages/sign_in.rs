@@ -1,0 +1,93 @@
+//! Signing in.
+
+use events::api::{Session, SignIn};
+use leptos::ev::SubmitEvent;
+use leptos::prelude::*;
+use leptos_router::NavigateOptions;
+use leptos_router::hooks::{use_location, use_navigate};
+use wasm_bindgen_futures::spawn_local;
+
+use crate::browser::api::{self, Trouble};
+use crate::browser::page::Page;
+use crate::state::query::Query;
+
+/// The page to sign in.
+#[component]
+pub fn SignInPage() -> impl IntoView {
+    let page = Page::expect();
+    let navigate = use_navigate();
+    let location = use_location();
+    let (email, password) = (RwSignal::new(String::new()), RwSignal::new(String::new()));
+    let trouble = RwSignal::new(None::<Trouble>);
+    let busy = RwSignal::new(false);
+    document().set_title("Sign in · Benchtrail");
+
+    let submit = move |event: SubmitEvent| {
+        event.prevent_default();
+        if busy.get_untracked() {
+            return;
+        }
+        busy.set(true);
+        let navigate = navigate.clone();
+        let next = Query::parse(&location.search.get_untracked()).get("next").filter(|n| n.starts_with('/') && !n.starts_with("//")).unwrap_or("/").to_owned();
+        spawn_local(async move {
+            let arguments = SignIn { p_email: email.get_untracked(), p_password: password.get_untracked() };
+            let answer = api::call::<Session>("sign_in", &arguments).await;
+            busy.try_set(false);
+            match answer {
+                Ok(session) => {
+                    page.session.try_set(Some(session));
+                    page.live.restart();
+                    navigate(&next, NavigateOptions::default());
+                }
+                Err(error) => {
+                    trouble.try_set(Some(error));
+                }
+            }
+        });
+    };
+    view! {
+        <form class="sign-in" on:submit=submit data-testid="sign-in">
+            <p class="rail-brand">"Benchtrail"</p>
+            <h1>"Sign in"</h1>
+            <p class="quiet">"Measures how AI models are served, and proves every number it shows."</p>
+            <label class="field">
+                <span class="field-label">"E-mail"</span>
+                <input class="control" type="email" name="email" autocomplete="username" required autofocus data-testid="email" bind:value=email/>
+            </label>
+            <label class="field">
+                <span class="field-label">"Password"</span>
+                <input
+                    class="control"
+                    type="password"
+                    name="password"
+                    autocomplete="current-password"
+                    required
+                    data-testid="password"
+                    bind:value=password
+                />
+            </label>
+            <div role="alert" data-testid="sign-in-trouble">
+                {move || {
+                    trouble
+                        .get()
+                        .map(|t| {
+                            view! {
+                                <p>
+                                    <span class="status" data-status="failed">{t.error.message}</span>
+                                </p>
+                                <p class="meta">{t.error.hint}</p>
+                            }
+                        })
+                }}
+            </div>
+            <div class="actions">
+                <button type="submit" class="button button-primary" aria-disabled=move || busy.get().to_string() data-testid="submit">
+                    {move || if busy.get() { "Signing in" } else { "Sign in" }}
+                </button>
+                <a class="button button-quiet" href="/">"Look at what is public"</a>
+            </div>
+        </form>
+    }
+    .into_any()
+}

@@ -1,0 +1,7 @@
+//! State that is plain data: what the URL says, and what the live stream adds up to. No browser in here.
+
+pub mod cursor;
+pub mod job_feed;
+pub mod live;
+pub mod query;
+pub mod report;

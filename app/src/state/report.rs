@@ -1,0 +1,251 @@
+//! What the Reporting table is set to: filters, sort, columns and page, all in the URL, and what that asks of the view.
+
+use super::query::Query;
+use events::metrics::Direction;
+
+use crate::metrics::{self, DEFAULT_RESULT_COLUMNS};
+
+/// The columns a reader can filter by.
+pub const FILTERS: &[(&str, &str)] = &[
+    ("status", "status"),
+    ("project_code", "project"),
+    ("workload_code", "workload"),
+    ("run_number", "run"),
+    ("scenario_code", "scenario"),
+    ("model_code", "model"),
+    ("framework_code", "framework"),
+    ("framework_version", "version"),
+    ("quantization", "quantization"),
+    ("hostname", "server"),
+    ("gpu_name", "gpu"),
+    ("concurrency", "concurrency"),
+    ("input_sequence_length", "isl"),
+    ("output_sequence_length", "osl"),
+    ("tool_code", "tool"),
+    ("streaming", "streaming"),
+    ("simulated", "simulated"),
+    ("suspicious", "flagged"),
+];
+
+/// Rows on one page.
+pub const PAGE_SIZE: usize = 50;
+
+/// What the Reporting table is set to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Column and value that rows must have. Several values of one column: any of them.
+    pub filters: Vec<(String, String)>,
+    /// The column sorted by.
+    pub sort: String,
+    /// Whether the largest come first.
+    pub descending: bool,
+    /// The columns shown, in order.
+    pub columns: Vec<String>,
+    /// The page, from 1.
+    pub page: usize,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self {
+            filters: Vec::new(),
+            sort: "finished_at".to_owned(),
+            descending: true,
+            columns: DEFAULT_RESULT_COLUMNS.iter().map(|c| (*c).to_owned()).collect(),
+            page: 1,
+        }
+    }
+}
+
+impl Report {
+    /// Reads the part of an address after the `?`. What is unknown is left out.
+    pub fn read(query: &Query) -> Self {
+        let mut report = Self::default();
+        for (key, value) in query.pairs() {
+            if let Some((column, _)) = FILTERS.iter().find(|(_, word)| *word == key)
+                && !report.filters.iter().any(|(c, v)| c == column && v == value)
+            {
+                report.filters.push(((*column).to_owned(), value.to_owned()));
+            }
+        }
+        if let Some(sort) = query.get("sort") {
+            let (key, descending) = sort.strip_prefix('-').map_or((sort, false), |key| (key, true));
+            if metrics::column(key).is_some() {
+                (report.sort, report.descending) = (key.to_owned(), descending);
+            }
+        }
+        if let Some(columns) = query.get("columns") {
+            let known: Vec<String> = columns.split(',').filter(|k| metrics::column(k).is_some()).map(str::to_owned).collect();
+            if !known.is_empty() {
+                report.columns = known;
+            }
+        }
+        report.page = query.get("page").and_then(|p| p.parse().ok()).filter(|p| *p > 0).unwrap_or(1);
+        report
+    }
+
+    /// Writes itself over the keys of a query that are its own; what is at its default is left out.
+    pub fn write(&self, query: &mut Query) {
+        let normal = Self::default();
+        for (column, word) in FILTERS {
+            query.set(word, None);
+            for (_, value) in self.filters.iter().filter(|(c, _)| c == column) {
+                query.push(word, value);
+            }
+        }
+        let sort = format!("{}{}", if self.descending { "-" } else { "" }, self.sort);
+        let sorted = (self.sort != normal.sort || self.descending != normal.descending).then_some(sort);
+        query.set("sort", sorted.as_deref());
+        let columns = (self.columns != normal.columns).then(|| self.columns.join(","));
+        query.set("columns", columns.as_deref());
+        query.set("page", (self.page > 1).then(|| self.page.to_string()).as_deref());
+    }
+
+    /// Sorts by a column: the better end first, the other on a second click.
+    pub fn sort_by(&mut self, key: &str) {
+        if self.sort == key {
+            self.descending = !self.descending;
+        } else {
+            self.sort = key.to_owned();
+            self.descending = metrics::column(key).is_some_and(|c| c.direction() == Direction::Higher || c.key == "finished_at");
+        }
+        self.page = 1;
+    }
+
+    /// Adds a filter, or takes it away where it is set.
+    pub fn toggle_filter(&mut self, column: &str, value: &str) {
+        let before = self.filters.len();
+        self.filters.retain(|(c, v)| c != column || v != value);
+        if self.filters.len() == before {
+            self.filters.push((column.to_owned(), value.to_owned()));
+        }
+        self.page = 1;
+    }
+
+    /// Shows a column, at its place in the catalogue, or hides it.
+    pub fn toggle_column(&mut self, key: &str) {
+        if self.columns.iter().any(|c| c == key) {
+            if self.columns.len() > 1 {
+                self.columns.retain(|c| c != key);
+            }
+        } else {
+            self.columns.push(key.to_owned());
+            let place = |k: &String| metrics::RESULT_COLUMNS.iter().position(|c| c.key == k.as_str());
+            self.columns.sort_by_key(place);
+        }
+    }
+
+    /// The filters in the view's dialect, without `?`: `status=eq.completed&model_code=in.("a","b")`.
+    fn conditions(&self) -> Vec<String> {
+        let mut conditions = Vec::new();
+        for (column, _) in FILTERS {
+            let values: Vec<&str> =
+                self.filters.iter().filter(|(c, _)| c == column).map(|(_, v)| v.as_str()).collect();
+            match values.as_slice() {
+                [] => {}
+                [one @ ("true" | "false")] => conditions.push(format!("{column}=is.{one}")),
+                [one] => conditions.push(format!("{column}=eq.{}", percent(one))),
+                several => {
+                    let quoted: Vec<String> =
+                        several.iter().map(|v| format!("\"{}\"", v.replace('\\', "\\\\").replace('"', "\\\""))).collect();
+                    conditions.push(format!("{column}=in.{}", percent(&format!("({})", quoted.join(",")))));
+                }
+            }
+        }
+        let direction = if self.descending { "desc" } else { "asc" };
+        conditions.push(format!("order={}.{direction}.nullslast,job.asc", self.sort));
+        conditions
+    }
+
+    /// The request for this page of rows.
+    pub fn page_request(&self) -> String {
+        let mut conditions = self.conditions();
+        conditions.push(format!("limit={PAGE_SIZE}&offset={}", (self.page - 1) * PAGE_SIZE));
+        format!("/api/v_benchmark_results?{}", conditions.join("&"))
+    }
+
+    /// The request for everything that is filtered, for an export.
+    pub fn export_request(&self) -> String {
+        format!("/api/v_benchmark_results?{}", self.conditions().join("&"))
+    }
+}
+
+/// Percent-encodes a value of a request.
+pub fn percent(text: &str) -> String {
+    let mut written = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~/:".contains(&byte) {
+            written.push(byte as char);
+        } else {
+            written.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_fresh_table_has_a_bare_address() {
+        let mut query = Query::default();
+        Report::default().write(&mut query);
+        assert_eq!(query.write(), "");
+    }
+
+    #[test]
+    fn the_view_is_asked_in_its_own_dialect() {
+        let report = Report::read(&Query::parse("?status=completed&model=a/b&model=c&sort=ttft_p99_ms&page=2"));
+        assert_eq!(
+            report.page_request(),
+            "/api/v_benchmark_results?status=eq.completed&model_code=in.%28%22a/b%22%2C%22c%22%29\
+             &order=ttft_p99_ms.asc.nullslast,job.asc&limit=50&offset=50"
+        );
+    }
+
+    #[test]
+    fn the_first_click_sorts_the_better_end_first() {
+        let mut report = Report::default();
+        report.sort_by("output_tokens_per_second");
+        assert!(report.descending);
+        report.sort_by("ttft_p99_ms");
+        assert!(!report.descending);
+        report.sort_by("ttft_p99_ms");
+        assert!(report.descending);
+    }
+
+    #[test]
+    fn other_keys_of_the_address_stay() {
+        let mut query = Query::parse("?drawer=proof&status=failed");
+        Report::default().write(&mut query);
+        assert_eq!(query.write(), "?drawer=proof");
+    }
+
+    proptest! {
+        #[test]
+        fn every_setting_survives_its_address(
+            filters in proptest::collection::vec((0..FILTERS.len(), "\\PC{0,12}"), 0..5),
+            sort in 0..metrics::RESULT_COLUMNS.len(),
+            descending: bool,
+            shown in proptest::collection::vec(0..metrics::RESULT_COLUMNS.len(), 1..6),
+            page in 1usize..200,
+        ) {
+            let mut report = Report { sort: metrics::RESULT_COLUMNS[sort].key.into(), descending, page, ..Report::default() };
+            report.columns = shown.into_iter().map(|c| metrics::RESULT_COLUMNS[c].key.to_owned()).collect();
+            // Filters are read back grouped by column, in the order of the list.
+            let mut filters: Vec<(usize, String)> = filters;
+            filters.sort_by_key(|(column, _)| *column);
+            for (column, value) in filters {
+                let filter = (FILTERS[column].0.to_owned(), value);
+                if !report.filters.contains(&filter) {
+                    report.filters.push(filter);
+                }
+            }
+            let mut query = Query::default();
+            report.write(&mut query);
+            prop_assert_eq!(Report::read(&Query::parse(&query.write())), report);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Fetching one small document: model lists, prompt files.
+
+use std::time::{Duration, Instant};
+
+use url::Url;
+
+use super::connect::{ConnectOptions, Connector};
+use super::exchange::exchange;
+use super::response::{Head, Progress, Sink};
+
+/// The largest document that is fetched.
+const LIMIT: usize = 512 * 1024 * 1024;
+const MAX_REDIRECTS: usize = 5;
+
+/// Why a document could not be fetched.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The exchange failed.
+    #[error("{url}: {reason}")]
+    Failed {
+        /// Which document.
+        url: String,
+        /// Why.
+        reason: String,
+    },
+    /// The server answered with another status.
+    #[error("{url}: HTTP status {status}")]
+    Status {
+        /// Which document.
+        url: String,
+        /// The status.
+        status: u16,
+    },
+}
+
+/// Collects a whole response.
+#[derive(Debug, Default)]
+pub struct Document {
+    /// The head.
+    pub head: Head,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Sink for Document {
+    fn head(&mut self, head: Head, _: Instant) {
+        self.head = head;
+    }
+
+    fn body(&mut self, piece: &[u8], _: Instant) -> Progress {
+        self.body.extend_from_slice(piece);
+        if self.body.len() > LIMIT { Progress::Complete } else { Progress::More }
+    }
+}
+
+/// Gets `url`, following a few redirects. `authorization` goes only to the first origin.
+pub async fn get(
+    url: &Url,
+    authorization: Option<&str>,
+    options: ConnectOptions,
+    limit: Duration,
+) -> Result<Document, FetchError> {
+    let mut at = url.clone();
+    for _ in 0..=MAX_REDIRECTS {
+        let failed = |reason: String| FetchError::Failed { url: without_credentials(&at), reason };
+        let mut stream = Connector::resolve(&at, options)
+            .await
+            .map_err(|error| failed(error.to_string()))?
+            .open()
+            .await
+            .map_err(|error| failed(error.to_string()))?;
+        let mut head = format!("GET {} HTTP/1.1\r\nHost: {}\r\n", path_and_query(&at), host_header(&at));
+        if let Some(value) = authorization.filter(|_| at.origin() == url.origin()) {
+            head.push_str(&format!("Authorization: {value}\r\n"));
+        }
+        head.push_str("Accept: */*\r\nConnection: close\r\nUser-Agent: metrumbench\r\n\r\n");
+        let mut document = Document::default();
+        let sent = exchange(&mut stream, head.as_bytes(), &mut document, Instant::now() + limit).await;
+        sent.map_err(|broken| failed(broken.error.to_string()))?;
+        match (document.head.status, &document.head.location) {
+            (200..=299, _) => return Ok(document),
+            (301 | 302 | 303 | 307 | 308, Some(location)) => {
+                at = at.join(location).map_err(|error| failed(error.to_string()))?;
+            }
+            (status, _) => return Err(FetchError::Status { url: without_credentials(&at), status }),
+        }
+    }
+    Err(FetchError::Failed { url: without_credentials(url), reason: "too many redirects".into() })
+}
+
+/// The request target of `url`.
+pub fn path_and_query(url: &Url) -> String {
+    match url.query() {
+        Some(query) => format!("{}?{query}", url.path()),
+        None => url.path().to_owned(),
+    }
+}
+
+/// The `Host` header for `url`.
+pub fn host_header(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+/// `url` fit to be shown: user, password and query values that look like keys are left out.
+pub fn without_credentials(url: &Url) -> String {
+    let mut shown = url.clone();
+    let _ = shown.set_username("");
+    let _ = shown.set_password(None);
+    if shown.query().is_some() {
+        shown.set_query(Some("[redacted]"));
+    }
+    shown.to_string()
+}

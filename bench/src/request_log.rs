@@ -1,0 +1,171 @@
+//! One JSON line for each request, written as requests end.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+use crate::failure::Redactor;
+use crate::openai::Usage;
+use crate::record::{Outcome, Record};
+
+/// Ties the monotonic clock to the calendar: both were read at the same moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Anchor {
+    instant: Instant,
+    unix: Duration,
+}
+
+impl Anchor {
+    /// Reads both clocks.
+    pub fn now() -> Self {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { instant: Instant::now(), unix }
+    }
+
+    /// Nanoseconds since 1970 of a moment.
+    pub fn unix_ns(&self, at: Instant) -> u64 {
+        let unix = match at.checked_duration_since(self.instant) {
+            Some(later) => self.unix + later,
+            None => self.unix.saturating_sub(self.instant.duration_since(at)),
+        };
+        unix.as_nanos() as u64
+    }
+}
+
+/// A line of the request log. Times are nanoseconds since 1970 or milliseconds from the start of the request.
+#[derive(Serialize)]
+struct Line<'a> {
+    request_id: &'a str,
+    index: u64,
+    phase: &'static str,
+    endpoint: &'a str,
+    outcome: &'static str,
+    scheduled_unix_ns: Option<u64>,
+    started_unix_ns: u64,
+    ended_unix_ns: u64,
+    first_output_unix_ns: Option<u64>,
+    last_output_unix_ns: Option<u64>,
+    response_time_ms: f64,
+    ttft_ms: Option<f64>,
+    first_token_ms: Option<f64>,
+    tpot_ms: Option<f64>,
+    tpot_excl_first_ms: Option<f64>,
+    schedule_delay_ms: Option<f64>,
+    send_skew_ms: f64,
+    streamed: bool,
+    chunks: u64,
+    usage: Option<Usage>,
+    prompt_words: u64,
+    completion_words: u64,
+    finish_reason: Option<&'a str>,
+    status: Option<u16>,
+    connection_reused: Option<bool>,
+    retried: Option<bool>,
+    error_type: Option<&'static str>,
+    error: Option<String>,
+}
+
+/// The log. A thread of its own writes it: a slow disk must not delay a measurement.
+#[derive(Debug)]
+pub struct RequestLog {
+    anchor: Anchor,
+    endpoints: Vec<String>,
+    redactor: Redactor,
+    lines: Mutex<Option<Sender<Vec<u8>>>>,
+    writer: Mutex<Option<JoinHandle<io::Result<()>>>>,
+}
+
+impl RequestLog {
+    /// Opens `path` for appending.
+    pub fn open(path: &Path, anchor: Anchor, endpoints: Vec<String>, redactor: Redactor) -> io::Result<Self> {
+        let mut file: File = OpenOptions::new().create(true).append(true).open(path)?;
+        let (lines, queue) = channel::<Vec<u8>>();
+        let writer = std::thread::Builder::new().name("request-log".into()).spawn(move || {
+            let mut result = Ok(());
+            for line in queue {
+                if result.is_ok() {
+                    result = file.write_all(&line);
+                }
+            }
+            result
+        })?;
+        Ok(Self {
+            anchor,
+            endpoints,
+            redactor,
+            lines: Mutex::new(Some(lines)),
+            writer: Mutex::new(Some(writer)),
+        })
+    }
+
+    /// Hands one record to the writer.
+    pub fn write(&self, record: &Record) {
+        let Ok(mut line) = serde_json::to_vec(&self.line(record)) else { return };
+        line.push(b'\n');
+        if let Ok(lines) = self.lines.lock()
+            && let Some(lines) = lines.as_ref()
+        {
+            let _ = lines.send(line); // the writer reports its own errors at the end
+        }
+    }
+
+    /// Waits until all is written; the first error on the way, if there was one.
+    pub fn close(&self) -> io::Result<()> {
+        if let Ok(mut lines) = self.lines.lock() {
+            lines.take();
+        }
+        let writer = self.writer.lock().ok().and_then(|mut writer| writer.take());
+        match writer.map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(_)) => Err(io::Error::other("the writer of the request log died")),
+            None => Ok(()),
+        }
+    }
+
+    fn line<'a>(&'a self, record: &'a Record) -> Line<'a> {
+        let ms = |duration: Duration| crate::stats::round(duration.as_secs_f64() * 1e3);
+        let timings = record.timings().unwrap_or_default();
+        let (outcome, measured, failure) = match &record.outcome {
+            Outcome::Success(measured) => ("success", Some(measured), None),
+            Outcome::Failed(failure, so_far) => ("failed", Some(so_far), Some(failure)),
+            Outcome::Incomplete => ("incomplete", None, None),
+        };
+        let unix = |at: Instant| self.anchor.unix_ns(at);
+        Line {
+            request_id: &record.request_id,
+            index: record.index,
+            phase: record.phase.name(),
+            endpoint: self.endpoints.get(record.endpoint).map_or("", String::as_str),
+            outcome,
+            scheduled_unix_ns: record.scheduled.map(unix),
+            started_unix_ns: unix(record.started_at),
+            ended_unix_ns: unix(record.ended_at),
+            first_output_unix_ns: measured.and_then(|m| m.first_output).map(unix),
+            last_output_unix_ns: measured.and_then(|m| m.last_output).map(unix),
+            response_time_ms: ms(record.ended_at.saturating_duration_since(record.started_at)),
+            ttft_ms: timings.ttft.map(ms),
+            first_token_ms: timings.first_token.map(ms),
+            tpot_ms: timings.tpot.map(ms),
+            tpot_excl_first_ms: timings.tpot_excl_first.map(ms),
+            schedule_delay_ms: record.scheduled.map(|at| ms(record.started_at.saturating_duration_since(at))),
+            send_skew_ms: ms(record.started_at.saturating_duration_since(record.ready_at)),
+            streamed: record.streamed,
+            chunks: measured.map_or(0, |m| m.chunks),
+            usage: measured.and_then(|m| m.usage),
+            prompt_words: record.prompt_words,
+            completion_words: measured.map_or(0, |m| m.words),
+            finish_reason: measured.and_then(|m| m.finish_reason.as_deref()),
+            status: record.status,
+            connection_reused: record.sent.map(|sent| sent.reused),
+            retried: record.sent.map(|sent| sent.retried),
+            error_type: failure.map(|failure| failure.kind.name()),
+            error: failure.map(|failure| self.redactor.redact(&failure.message)),
+        }
+    }
+}

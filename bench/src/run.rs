@@ -1,0 +1,408 @@
+//! The work loop: one for all load generators, parameterised by pacing.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::collect::Collector;
+use crate::endpoints::RoundRobin;
+use crate::failure::{Failure, FailureKind};
+use crate::http::pool::Pool;
+use crate::pacing::{Pacing, PreciseTimer, Schedule, slot_start};
+use crate::record::{Outcome, Phase, Record};
+use crate::request_log::RequestLog;
+use crate::workload::{Reader, Workload};
+
+/// Warm-up requests take their prompts from far away, so that they warm no cache for measured ones.
+const WARMUP_INDEX: u64 = 1 << 40;
+
+/// Connections opened ahead at once.
+const OPEN_AHEAD_AT_ONCE: usize = 64;
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// When to send.
+    pub pacing: Pacing,
+    /// Requests to measure; none when only time ends the run.
+    pub requests: Option<u64>,
+    /// Time to measure, from the end of the ramp-up.
+    pub duration: Option<Duration>,
+    /// Requests to send first.
+    pub warmup: u64,
+    /// The longest one request may take.
+    pub request_timeout: Duration,
+    /// Seed of arrival times.
+    pub seed: u64,
+}
+
+/// One endpoint, ready for requests.
+pub struct Target {
+    /// Its connections.
+    pub pool: Arc<Pool>,
+    /// The start of each request, up to the request id.
+    pub head: Vec<u8>,
+    /// Its share of the traffic.
+    pub weight: u32,
+}
+
+/// The two ways to end a run early.
+#[derive(Clone, Debug, Default)]
+pub struct Control {
+    /// Start no more requests.
+    pub stop: CancellationToken,
+    /// Give up those under way.
+    pub abort: CancellationToken,
+    /// Somebody interrupted the run.
+    pub cancelled: Arc<AtomicBool>,
+}
+
+/// What the progress display reads.
+#[derive(Debug, Default)]
+pub struct Gauges {
+    /// Requests under way.
+    pub in_flight: AtomicU64,
+    /// The most there ever were.
+    pub max_in_flight: AtomicU64,
+    /// Requests begun for measurement.
+    pub begun: AtomicU64,
+    /// Where the run stands: 0 starting, 1 warm-up, 2 ramp-up, 3 measuring, 4 draining, 5 done.
+    pub stage: AtomicU64,
+    /// Our own reference server answered.
+    pub simulated: AtomicBool,
+}
+
+/// Names of [`Gauges::stage`].
+pub const STAGES: [&str; 6] = ["starting", "warmup", "ramp_up", "measuring", "draining", "done"];
+
+/// A run under way.
+pub struct Run<W> {
+    workload: W,
+    plan: Plan,
+    targets: Vec<Target>,
+    picker: Mutex<RoundRobin>,
+    run_tag: String,
+    collector: Mutex<Collector>,
+    log: Option<RequestLog>,
+    /// For the progress display.
+    pub gauges: Gauges,
+    /// For whoever wants to end it.
+    pub control: Control,
+}
+
+impl<W: Workload> Run<W> {
+    /// A run, not yet started. `run_tag` begins each request id.
+    pub fn new(
+        workload: W,
+        plan: Plan,
+        targets: Vec<Target>,
+        collector: Collector,
+        log: Option<RequestLog>,
+        run_tag: String,
+    ) -> Arc<Self> {
+        let picker = Mutex::new(RoundRobin::new(targets.iter().map(|target| target.weight)));
+        Arc::new(Self {
+            workload,
+            plan,
+            targets,
+            picker,
+            run_tag,
+            collector: Mutex::new(collector),
+            log,
+            gauges: Gauges::default(),
+            control: Control::default(),
+        })
+    }
+
+    /// The figures so far.
+    pub fn collector(&self) -> MutexGuard<'_, Collector> {
+        self.collector.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// What is to be done.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Closes the request log, waiting for what it still holds.
+    pub fn close_log(&self) -> std::io::Result<()> {
+        self.log.as_ref().map_or(Ok(()), RequestLog::close)
+    }
+
+    /// Does the whole run.
+    pub async fn execute(self: &Arc<Self>) {
+        self.warm_up().await;
+        self.open_connections_ahead().await;
+        let start = Instant::now();
+        let measure_from = start + self.plan.pacing.ramp_up();
+        self.collector().open_window(measure_from);
+        self.set_stage(if measure_from > start { 2 } else { 3 });
+        let clock = self.watch_clock(measure_from);
+        match self.plan.pacing {
+            Pacing::Closed { concurrency, ramp_up } => {
+                self.run_slots(concurrency, ramp_up, start, measure_from).await;
+            }
+            Pacing::Open { rate, arrival, max_concurrency, .. } => {
+                let schedule = Schedule::new(rate, arrival, self.plan.seed);
+                self.run_schedule(schedule, max_concurrency, start, measure_from).await;
+            }
+        }
+        clock.abort();
+        if self.control.cancelled.load(Relaxed) {
+            self.collector().close_window(Instant::now());
+        }
+        self.set_stage(5);
+    }
+
+    fn set_stage(&self, stage: u64) {
+        self.gauges.stage.fetch_max(stage, Relaxed);
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.control.stop.is_cancelled()
+    }
+
+    /// Moves the stage along, and stops the run when its time is over.
+    fn watch_clock(self: &Arc<Self>, measure_from: Instant) -> tokio::task::JoinHandle<()> {
+        let run = Arc::clone(self);
+        tokio::spawn(async move {
+            tokio::time::sleep_until(measure_from.into()).await;
+            run.set_stage(3);
+            if let Some(duration) = run.plan.duration {
+                tokio::time::sleep_until((measure_from + duration).into()).await;
+                run.set_stage(4);
+                run.control.stop.cancel();
+            }
+        })
+    }
+
+    async fn warm_up(self: &Arc<Self>) {
+        if self.plan.warmup == 0 {
+            return;
+        }
+        self.set_stage(1);
+        let at_once = match self.plan.pacing {
+            Pacing::Closed { concurrency, .. } => concurrency,
+            Pacing::Open { max_concurrency, .. } => max_concurrency.unwrap_or(8),
+        };
+        let next = Arc::new(AtomicU64::new(0));
+        let mut slots = JoinSet::new();
+        for _ in 0..u64::from(at_once).min(self.plan.warmup) {
+            let (run, next) = (Arc::clone(self), Arc::clone(&next));
+            slots.spawn(async move {
+                while !run.is_stopping() {
+                    let index = next.fetch_add(1, Relaxed);
+                    if index >= run.plan.warmup {
+                        break;
+                    }
+                    run.perform(index, None, Instant::now(), |_| Phase::Warmup).await;
+                }
+            });
+        }
+        slots.join_all().await;
+    }
+
+    /// A closed loop without ramp-up begins with all slots at once: its first answers should show the server,
+    /// not the opening of connections. (A server that closes each connection is measured with that, from the second on.)
+    async fn open_connections_ahead(self: &Arc<Self>) {
+        let Pacing::Closed { concurrency, ramp_up } = self.plan.pacing else { return };
+        if !ramp_up.is_zero() || self.is_stopping() {
+            return;
+        }
+        let wanted =
+            self.plan.requests.map_or(u64::from(concurrency), |requests| requests.min(concurrency.into()));
+        let gate = Arc::new(Semaphore::new(OPEN_AHEAD_AT_ONCE));
+        let mut openings = JoinSet::new();
+        let mut picker = RoundRobin::new(self.targets.iter().map(|target| target.weight));
+        for _ in 0..wanted {
+            let (pool, gate) = (Arc::clone(&self.targets[picker.next_endpoint()].pool), Arc::clone(&gate));
+            openings.spawn(async move {
+                let _permit = gate.acquire().await;
+                let _ = pool.open_ahead().await; // the request will say what is wrong
+            });
+        }
+        tokio::select! {
+            _ = openings.join_all() => {}
+            () = self.control.stop.cancelled() => {}
+        }
+    }
+
+    /// Takes one of the requests that are to be measured; false when there are no more.
+    fn take_ticket(&self) -> bool {
+        let limit = self.plan.requests.unwrap_or(u64::MAX);
+        self.gauges.begun.fetch_update(Relaxed, Relaxed, |begun| (begun < limit).then_some(begun + 1)).is_ok()
+    }
+
+    async fn run_slots(
+        self: &Arc<Self>,
+        concurrency: u32,
+        ramp_up: Duration,
+        start: Instant,
+        measure_from: Instant,
+    ) {
+        let next = Arc::new(AtomicU64::new(0));
+        let mut slots = JoinSet::new();
+        for slot in 0..concurrency {
+            let (run, next) = (Arc::clone(self), Arc::clone(&next));
+            let begins = start + slot_start(slot, concurrency, ramp_up);
+            slots.spawn(async move {
+                if begins > start {
+                    tokio::select! {
+                        () = tokio::time::sleep_until(begins.into()) => {}
+                        () = run.control.stop.cancelled() => {}
+                    }
+                }
+                let mut ready_at = begins.max(start);
+                while !run.is_stopping() {
+                    // A request begun in the ramp-up is not sure to be measured: it takes its ticket when it ends.
+                    let ticket = Instant::now() >= measure_from;
+                    if ticket && !run.take_ticket() {
+                        break;
+                    }
+                    let index = next.fetch_add(1, Relaxed);
+                    run.perform(index, None, ready_at, |ended_at| {
+                        if !ticket && ended_at < measure_from {
+                            return Phase::RampUp;
+                        }
+                        if !ticket {
+                            run.take_ticket();
+                        }
+                        Phase::Measured
+                    })
+                    .await;
+                    ready_at = Instant::now();
+                }
+            });
+        }
+        slots.join_all().await;
+    }
+
+    async fn run_schedule(
+        self: &Arc<Self>,
+        schedule: Schedule,
+        max_concurrency: Option<u32>,
+        start: Instant,
+        measure_from: Instant,
+    ) {
+        let permits = max_concurrency.map_or(Semaphore::MAX_PERMITS, |most| most as usize);
+        let gate = Arc::new(Semaphore::new(permits));
+        let timer = PreciseTimer::new();
+        let mut requests = JoinSet::new();
+        for (index, offset) in schedule.enumerate() {
+            let scheduled = start + offset;
+            tokio::select! {
+                biased;
+                () = self.control.stop.cancelled() => break,
+                () = timer.sleep_until(scheduled) => {}
+            }
+            if self.is_stopping() || scheduled >= measure_from && !self.take_ticket() {
+                break;
+            }
+            let (run, gate) = (Arc::clone(self), Arc::clone(&gate));
+            requests.spawn(async move {
+                let permit = tokio::select! {
+                    biased;
+                    permit = gate.acquire() => permit,
+                    () = run.control.abort.cancelled() => return,
+                };
+                let in_ramp = scheduled < measure_from;
+                run.perform(index as u64, Some(scheduled), scheduled, |_| {
+                    if in_ramp { Phase::RampUp } else { Phase::Measured }
+                })
+                .await;
+                drop(permit);
+            });
+            while requests.try_join_next().is_some() {}
+        }
+        requests.join_all().await;
+    }
+
+    /// Sends one request and records how it went. `phase_of` judges by when it ended.
+    async fn perform(
+        self: &Arc<Self>,
+        index: u64,
+        scheduled: Option<Instant>,
+        ready_at: Instant,
+        phase_of: impl FnOnce(Instant) -> Phase,
+    ) {
+        let warmup = self.gauges.stage.load(Relaxed) < 2;
+        let prompt_index = if warmup { WARMUP_INDEX + index } else { index };
+        let endpoint = self.picker.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next_endpoint();
+        let target = &self.targets[endpoint];
+        let prepared = self.workload.prepare(prompt_index);
+        let request_id = format!("{}-{}{index}", self.run_tag, if warmup { "w" } else { "" });
+        let mut request = Vec::with_capacity(target.head.len() + prepared.body.len() + 80);
+        request.extend_from_slice(&target.head);
+        request.extend_from_slice(
+            format!("X-Request-Id: {request_id}\r\nContent-Length: {}\r\n\r\n", prepared.body.len())
+                .as_bytes(),
+        );
+        request.extend_from_slice(&prepared.body);
+
+        let mut reader = self.workload.reader(&prepared);
+        let now_in_flight = self.gauges.in_flight.fetch_add(1, Relaxed) + 1;
+        self.gauges.max_in_flight.fetch_max(now_in_flight, Relaxed);
+        let started_at = Instant::now();
+        let deadline = started_at + self.plan.request_timeout;
+        let sending = target.pool.send(&request, &mut reader, deadline);
+        let sent = self.control.abort.run_until_cancelled(sending).await;
+        self.gauges.in_flight.fetch_sub(1, Relaxed);
+
+        let mut ended_at = match &sent {
+            Some(Ok(sent)) => sent.ended_at,
+            _ => Instant::now(),
+        };
+        if let Some(complete_at) = reader.so_far().complete_at {
+            ended_at = complete_at;
+        }
+        let status = reader.status();
+        if reader.is_simulated() {
+            self.gauges.simulated.store(true, Relaxed);
+        }
+        let (outcome, sent) = match sent {
+            None => (Outcome::Incomplete, None),
+            Some(result) => {
+                let (ended, sent) = match &result {
+                    Ok(sent) => (Ok(()), Some(*sent)),
+                    Err(error) => (Err(error), None),
+                };
+                match reader.finish(ended, ended_at) {
+                    (measured, None) => (Outcome::Success(Box::new(measured)), sent),
+                    (so_far, Some(failure)) => (Outcome::Failed(failure, Box::new(so_far)), sent),
+                }
+            }
+        };
+        let record = Record {
+            index,
+            endpoint,
+            phase: phase_of(ended_at),
+            request_id,
+            scheduled,
+            ready_at,
+            started_at,
+            sent,
+            ended_at,
+            prompt_words: prepared.prompt_words,
+            streamed: prepared.streamed,
+            status,
+            outcome,
+        };
+        let failed_to_connect = matches!(
+            &record.outcome,
+            Outcome::Failed(Failure { kind: FailureKind::Connection, status: None, .. }, _)
+        );
+        self.collector().add(&record);
+        if let Some(log) = &self.log {
+            log.write(&record);
+        }
+        if failed_to_connect {
+            // A refused connection fails in microseconds: without a breath the whole run would be over, and
+            // the processor busy, before a server that is just starting could answer one request.
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The load generators, one file each.
+
+pub mod llm;

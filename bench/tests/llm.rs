@@ -1,0 +1,246 @@
+//! `metrumbench-llm` against the reference server: the figures against the truth.
+
+mod support;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use bench::refserver::shape::Wire;
+use bench::refserver::{Options, UsagePlace};
+use support::{Bench, quick};
+
+#[test]
+fn figures_agree_with_the_ground_truth() {
+    let bench = Bench::new(Options { tokens: Some(12), ..quick() });
+    let run = bench.run(&["-n", "24", "-c", "4"]);
+    let summary = run.summary();
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(summary.figures.requests.succeeded, 24);
+    let truth: HashMap<String, _> =
+        bench.truth().into_iter().map(|truth| (truth.request_id.clone(), truth)).collect();
+    assert_eq!(truth.len(), 24);
+    let mut ttft_off = Vec::new();
+    for line in bench.request_log() {
+        let truth = &truth[line["request_id"].as_str().unwrap()];
+        assert_eq!(line["usage"]["completion_tokens"], truth.completion_tokens);
+        assert_eq!(line["usage"]["prompt_tokens"], truth.prompt_tokens);
+        assert_eq!(line["completion_words"], truth.words);
+        assert_eq!(line["chunks"], truth.chunks_unix_ns.len() as u64);
+        let true_ttft = (truth.chunks_unix_ns[0] - truth.received_unix_ns) as f64 / 1e6;
+        ttft_off.push(line["ttft_ms"].as_f64().unwrap() - true_ttft);
+        // Never before the server wrote it (both clocks are this machine's; a microsecond of slack for reading two of them).
+        assert!(line["first_output_unix_ns"].as_u64().unwrap() + 50_000 >= truth.chunks_unix_ns[0]);
+    }
+    ttft_off.sort_by(f64::total_cmp);
+    assert!(ttft_off[0] > -0.2, "a TTFT below the truth: {ttft_off:?}");
+    assert!(ttft_off[ttft_off.len() / 2] < 5.0, "TTFT far above the truth: {ttft_off:?}");
+}
+
+#[test]
+fn totals_and_rates_follow_from_counts_and_window() {
+    let bench = Bench::new(quick());
+    let run = bench.run(&["-n", "10", "-c", "2"]);
+    let figures = &run.summary().figures;
+    let tokens = figures.completion_tokens.as_ref().unwrap();
+    assert_eq!((tokens.total, tokens.n, tokens.source.as_deref()), (80, 10, Some("usage")));
+    let window = figures.window_s.unwrap();
+    let rate = figures.throughput.completion_tokens_per_second.unwrap();
+    assert!((rate - 80.0 / window).abs() < 0.01, "{rate} is not 80 / {window}");
+    // 5 rounds of 20 + 7 × 5 ms at least.
+    assert!(window >= 0.275, "{window}");
+}
+
+#[test]
+fn tpot_is_as_the_methodology_defines_it() {
+    let bench = Bench::new(quick());
+    let run = bench.run(&["-n", "4"]);
+    for line in bench.request_log() {
+        let of = |name: &str| line[name].as_f64().unwrap();
+        assert!((of("tpot_ms") - (of("response_time_ms") - of("ttft_ms")) / 8.0).abs() < 1e-3);
+    }
+    assert_eq!(run.summary().figures.tpot_ms.as_ref().unwrap().n, 4);
+}
+
+#[test]
+fn not_streamed_ttft_is_the_response_time_and_tpot_is_null() {
+    let bench = Bench::new(quick());
+    let run = bench.run(&["-n", "3", "--no-streaming"]);
+    assert_eq!(run.line["ttft_ms"]["p50"], run.line["response_time_ms"]["p50"]);
+    assert!(run.line["tpot_ms"].is_null());
+    assert_eq!(run.line["completion_tokens"]["total"], 24);
+}
+
+#[test]
+fn the_completions_api_works_streamed_and_not() {
+    let bench = Bench::new(quick());
+    for streaming in ["--streaming=true", "--streaming=false"] {
+        let run = bench.run(&["-n", "2", "--mode", "completion", streaming]);
+        assert_eq!(run.summary().figures.requests.succeeded, 2, "{}", run.stdout);
+    }
+}
+
+#[test]
+fn every_way_of_writing_a_stream_gives_the_same_counts() {
+    let wires = [
+        Wire { line_ending: "\r\n", ..Wire::default() },
+        Wire { line_ending: "\r", comments: true, ..Wire::default() },
+        Wire { comments: true, no_space: true, ..Wire::default() },
+        Wire { many_data_lines: true, ..Wire::default() },
+        Wire { split_bytes: 7, ..Wire::default() },
+        Wire { events_per_write: 3, ..Wire::default() },
+        Wire { line_ending: "\r\n", split_bytes: 1, ..Wire::default() },
+    ];
+    for wire in wires {
+        let bench = Bench::new(Options { wire: wire.clone(), itl: Duration::ZERO, ..quick() });
+        let run = bench.run(&["-n", "2"]);
+        let figures = &run.summary().figures;
+        assert_eq!(figures.requests.succeeded, 2, "{wire:?}: {}", run.stdout);
+        assert_eq!(figures.completion_words.as_ref().unwrap().total, 16, "{wire:?}");
+        assert_eq!(figures.inter_chunk_ms.as_ref().unwrap().n, 14, "{wire:?}");
+    }
+}
+
+#[test]
+fn usage_is_found_wherever_it_sits() {
+    for usage in [UsagePlace::Final, UsagePlace::Finish, UsagePlace::Every] {
+        let bench = Bench::new(Options { usage, ..quick() });
+        let run = bench.run(&["-n", "1"]);
+        assert_eq!(run.line["completion_tokens"]["total"], 8, "{usage:?}");
+    }
+}
+
+#[test]
+fn absent_usage_is_null_and_flagged() {
+    let bench = Bench::new(Options { usage: UsagePlace::None, ..quick() });
+    let run = bench.run(&["-n", "2"]);
+    assert!(run.line["completion_tokens"].is_null());
+    assert!(run.line["tpot_ms"].is_null());
+    assert!(run.line["throughput"]["completion_tokens_per_second"].is_null());
+    assert!(run.summary().flags.contains(&"usage_absent".to_owned()));
+}
+
+#[test]
+fn reasoning_is_told_from_visible_content() {
+    let bench = Bench::new(Options { reasoning_tokens: 4, ..quick() });
+    let run = bench.run(&["-n", "1"]);
+    let p50 = |name: &str| run.line[name]["p50"].as_f64().unwrap();
+    assert_eq!(p50("first_token_ms"), p50("first_reasoning_ms"));
+    assert!(p50("ttft_ms") >= p50("first_token_ms") + 4.0 * 5.0 - 1.0);
+    assert_eq!(run.line["reasoning_tokens"]["total"], 4);
+}
+
+#[test]
+fn warm_up_and_ramp_up_are_in_no_figure() {
+    let bench = Bench::new(quick());
+    let run = bench.run(&["-n", "6", "-c", "3", "--warmup-requests", "5", "--ramp-up-seconds", "0.3"]);
+    let requests = &run.summary().figures.requests;
+    assert_eq!(requests.warmup, 5);
+    assert!(requests.ramp_up > 0);
+    assert!(requests.attempted >= 6 && requests.attempted <= 8, "{requests:?}");
+    assert_eq!(run.summary().figures.response_time_ms.as_ref().unwrap().n, requests.succeeded);
+}
+
+#[test]
+fn a_duration_ends_the_run() {
+    let bench = Bench::new(quick());
+    let run = bench.run(&["--duration", "0.5", "-c", "2"]);
+    let window = run.summary().figures.window_s.unwrap();
+    assert_eq!(run.code, Some(0));
+    assert!(window >= 0.4, "{window}");
+    assert!(!run.summary().partial);
+}
+
+#[test]
+fn an_open_loop_measures_from_the_schedule() {
+    let bench = Bench::new(quick());
+    let run = bench.run(&["-n", "20", "--request-rate", "100", "--arrival", "constant"]);
+    let figures = &run.summary().figures;
+    assert_eq!(figures.requests.succeeded, 20);
+    assert_eq!(figures.schedule_delay_ms.as_ref().unwrap().n, 20);
+    let service = figures.response_time_ms.as_ref().unwrap().avg.unwrap();
+    assert!(figures.response_time_from_schedule_ms.as_ref().unwrap().avg.unwrap() >= service);
+}
+
+#[test]
+fn an_open_loop_held_back_shows_its_wait() {
+    let bench = Bench::new(quick());
+    let run =
+        bench.run(&["-n", "10", "--request-rate", "1000", "--arrival", "constant", "--max-concurrency", "1"]);
+    let figures = &run.summary().figures;
+    assert_eq!(run.summary().client.max_in_flight, 1);
+    // The last of ten waits for nine others of 55 ms each.
+    assert!(figures.schedule_delay_ms.as_ref().unwrap().max.unwrap() > 400.0);
+}
+
+#[test]
+fn goodput_counts_only_requests_that_kept_every_objective() {
+    let bench = Bench::new(quick());
+    let strict = bench.run(&["-n", "4", "--slo", "ttft=1000,e2e=1"]);
+    assert_eq!(strict.summary().figures.goodput.as_ref().unwrap().requests, 0);
+    let loose = bench.run(&["-n", "4", "--slo", "ttft=60s", "--slo", "e2e=60s"]);
+    assert_eq!(loose.summary().figures.goodput.as_ref().unwrap().fraction, Some(1.0));
+}
+
+#[test]
+fn requests_spread_over_endpoints_by_weight() {
+    let bench = Bench::new(quick());
+    let other = Bench::new(quick());
+    let file = bench.file("endpoints.yaml");
+    let text = format!(
+        "- url: {}\n  name: a\n  weight: 3\n- url: {}/v1\n  name: b\n",
+        bench.server.url(),
+        other.server.url()
+    );
+    std::fs::write(&file, text).unwrap();
+    let run = bench.run(&["-n", "8", "--endpoints-file", "endpoints.yaml"]);
+    let endpoints = &run.summary().endpoints;
+    let counts: Vec<_> = endpoints.iter().map(|e| (e.name.as_str(), e.figures.requests.succeeded)).collect();
+    assert_eq!(counts, [("a", 6), ("b", 2)]);
+    assert_eq!(run.summary().figures.requests.succeeded, 8);
+}
+
+#[test]
+fn a_library_of_prompts_is_sent_and_its_output_lengths_kept() {
+    let bench = Bench::new(Options { tokens: None, ..quick() });
+    let lines: String = (1..=4)
+        .map(|n| format!("{{\"prompt\": \"{}\", \"expected_output_tokens\": {n}}}\n", "word ".repeat(n)))
+        .collect();
+    std::fs::write(bench.file("prompts.jsonl"), lines).unwrap();
+    let run = bench.run(&["-n", "8", "--prompts", "prompts.jsonl", "--system-prompt", ""]);
+    assert_eq!(run.line["completion_tokens"]["total"], 2 * (1 + 2 + 3 + 4));
+    assert_eq!(run.line["prompt_words"]["total"], 2 * (1 + 2 + 3 + 4));
+    assert!(run.summary().flags.contains(&"prompts_reused".to_owned()));
+}
+
+#[test]
+fn the_result_says_that_it_is_simulated_and_what_was_configured() {
+    let bench = Bench::new(quick());
+    let run = bench.run(&["-n", "1", "--scenario", "smoke", "--seed", "7"]);
+    assert!(run.summary().simulated);
+    let config = &run.summary().config;
+    assert_eq!(config["scenario"], "smoke");
+    assert_eq!(config["seed"], 7);
+    assert_eq!(config["sources"]["seed"], "command line");
+    assert_eq!(config["sources"]["concurrency"], "default");
+    assert_eq!(config["model"], "benchtrail-sim");
+    assert_eq!(config["sources"]["model"], "derived");
+}
+
+#[test]
+fn progress_is_written_while_the_run_goes_on() {
+    let bench = Bench::new(quick());
+    bench.run(&["-n", "30", "--progress-file", "progress.jsonl", "--quiet"]);
+    let text = std::fs::read_to_string(bench.file("progress.jsonl")).unwrap();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = lines.last().unwrap();
+    assert!(lines.len() >= 3);
+    assert_eq!((&last["phase"], &last["done"], &last["total"]), (&"done".into(), &30.into(), &30.into()));
+}
+
+#[test]
+fn the_summary_can_go_to_standard_output() {
+    let bench = Bench::new(quick());
+    let run = bench.run(&["-n", "1", "--json"]);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&run.stdout).unwrap()["tool"], "metrumbench-llm");
+}

@@ -1,0 +1,146 @@
+//! `PUT /api/agent/blobs/<sha256>` and `GET /api/blobs/<org>/<sha256>`.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use events::Event;
+use events::StreamKey;
+use events::keys::JobKey;
+use futures::StreamExt as _;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::Serialize;
+
+use super::error::Failure;
+use super::extract::ApiPath;
+use crate::auth::{AgentIdentity, Principal, Visibility};
+use crate::blobs::BlobError;
+use crate::domain::{Project, decode};
+use crate::ingest::is_sha256;
+use crate::state::AppState;
+
+/// Most events of a blob's stream that are looked through for a job the reader may see.
+const MOST_EVENTS: i64 = 1000;
+
+impl From<BlobError> for Failure {
+    fn from(error: BlobError) -> Self {
+        let (status, code, hint) = match &error {
+            BlobError::Name(_) => (StatusCode::BAD_REQUEST, "bad_blob_name", "name it by its SHA-256, 64 hexadecimal digits"),
+            BlobError::NotFound { .. } => (StatusCode::NOT_FOUND, "no_such_blob", "check the hash; it may have been erased"),
+            BlobError::WrongHash { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "wrong_hash", "send the bytes again"),
+            BlobError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "blob_too_large", "split it, or compress it"),
+            BlobError::Receive(_) => (StatusCode::BAD_REQUEST, "body_broken_off", "send it again"),
+            BlobError::Damaged { .. } | BlobError::Store(_) | BlobError::Folder { .. } => {
+                return Self::unavailable(&error);
+            }
+        };
+        Self::new(status, code, error.to_string(), hint)
+    }
+}
+
+/// The answer of an upload.
+#[derive(Debug, Serialize)]
+pub struct Uploaded {
+    /// SHA-256 of the bytes, hexadecimal.
+    sha256: String,
+    /// Size, bytes.
+    size: u64,
+}
+
+fn check_name(sha256: &str) -> Result<(), Failure> {
+    if is_sha256(sha256) {
+        return Ok(());
+    }
+    let hint = "name it by its SHA-256: 64 lower-case hexadecimal digits";
+    Err(Failure::bad_request("bad_blob_name", "that is not a SHA-256", hint))
+}
+
+/// Stores bytes, streamed; 200 once they are durable and their hash is the one in the path.
+pub async fn put(
+    State(state): State<AppState>,
+    identity: AgentIdentity,
+    ApiPath(sha256): ApiPath<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Uploaded>, Failure> {
+    check_name(&sha256)?;
+    let most = state.config.max_blob_bytes;
+    let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > most) {
+        return Err(Failure::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "blob_too_large",
+            format!("a blob is at most {most} bytes"),
+            "split it, or compress it",
+        ));
+    }
+    let mut left = most;
+    let limited = body.into_data_stream().map(move |chunk| {
+        let chunk = chunk.map_err(|error| error.to_string())?;
+        left = left.checked_sub(chunk.len() as u64).ok_or_else(|| format!("more than {most} bytes"))?;
+        Ok::<_, String>(chunk)
+    });
+    let stored = state.blobs.put(identity.org(), &sha256, limited).await?;
+    Ok(Json(Uploaded { sha256: stored.sha256, size: stored.bytes }))
+}
+
+/// Gives a blob to those who may see the project of a job it belongs to. To everybody else it does not exist.
+pub async fn get(
+    State(state): State<AppState>,
+    principal: Principal,
+    ApiPath((org, sha256)): ApiPath<(String, String)>,
+) -> Result<Response, Failure> {
+    check_name(&sha256)?;
+    let media_type = may_see(&state, &principal.visibility(), &org, &sha256).await?;
+    let (size, bytes) = state.blobs.stream(&org, &sha256).await?;
+    let safe = media_type.filter(|text| text.starts_with("text/plain")).is_some();
+    let headers = [
+        (header::CONTENT_LENGTH, HeaderValue::from(size)),
+        // Never anything a browser would run: an agent chose the media type.
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(if safe { "text/plain; charset=utf-8" } else { "application/octet-stream" }),
+        ),
+        (header::CONTENT_DISPOSITION, HeaderValue::from_static(if safe { "inline" } else { "attachment" })),
+        (header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=3600")),
+    ];
+    Ok((headers, Body::from_stream(bytes)).into_response())
+}
+
+/// The media type of a blob that the reader may see.
+async fn may_see(
+    state: &AppState,
+    visibility: &Visibility,
+    org: &str,
+    sha256: &str,
+) -> Result<Option<String>, Failure> {
+    let not_found = || BlobError::NotFound { org: org.to_owned(), sha256: sha256.to_owned() };
+    let events = state.log.read_stream(&StreamKey::new("blob", &[org, sha256]), 1, MOST_EVENTS).await?;
+    let mut found = None;
+    for recorded in &events {
+        match decode(recorded).map_err(|error| Failure::unavailable(&error))? {
+            Event::BlobErased(_) => return Err(not_found().into()),
+            Event::BlobStored(stored) if found.is_none() => {
+                if is_visible(state, visibility, org, stored.job.as_deref()).await? {
+                    found = Some(stored.media_type);
+                }
+            }
+            _ => {}
+        }
+    }
+    found.map(Some).ok_or_else(|| not_found().into())
+}
+
+async fn is_visible(
+    state: &AppState,
+    visibility: &Visibility,
+    org: &str,
+    job: Option<&str>,
+) -> Result<bool, Failure> {
+    let job = job.and_then(|job| job.parse().ok()).and_then(|stream| JobKey::from_stream(&stream).ok());
+    let Some(job) = job else { return Ok(visibility.sees(org, "organization", "")) };
+    let project = job.run_key().workload_key().project_key();
+    let events = state.log.read_stream(&project.stream(), 1, MOST_EVENTS).await?;
+    let project = Project::load(&events).map_err(|error| Failure::unavailable(&error))?;
+    Ok(project.is_some_and(|project| visibility.sees(org, project.visibility.as_str(), &project.owner)))
+}

@@ -1,0 +1,184 @@
+//! Bounds of what a report may hold. A number outside them is a defect of its sender and would be a wrong number here.
+
+use events::report::ReportBody;
+use events::server_host::HostCapabilities;
+use events::system::BlobStored;
+use events::telemetry::TelemetrySampled;
+use events::tool_output::{LogLines, ProgressReported};
+
+use super::Refused;
+
+const MOST_SAMPLES: usize = 20;
+const MOST_DEVICES: usize = 256;
+const MOST_LINES: usize = 1000;
+const LONGEST_LINE: usize = 16 << 10;
+/// A fraction may be this much above 1: two clocks were read to compute it.
+const ABOVE_ONE: f64 = 0.01;
+
+/// Checks a report's own values, whoever sent it.
+///
+/// # Errors
+/// [`Refused`] names the value and its bounds.
+pub(super) fn check(body: &ReportBody, max_blob_bytes: u64) -> Result<(), Refused> {
+    match body {
+        ReportBody::Telemetry { telemetry, .. } => telemetry_is_sane(telemetry),
+        ReportBody::Progress { progress, .. } => progress_is_sane(progress),
+        ReportBody::Log { log, .. } => log_is_sane(log),
+        ReportBody::Blob { blob, .. } => blob_is_sane(blob, max_blob_bytes),
+        ReportBody::Capabilities { capabilities } => capabilities_are_sane(capabilities),
+        ReportBody::Serving { .. }
+        | ReportBody::Running { .. }
+        | ReportBody::ToolOutput { .. }
+        | ReportBody::Completed { .. }
+        | ReportBody::Failed { .. }
+        | ReportBody::Cancelled { .. } => Ok(()),
+    }
+}
+
+fn bad(what: impl std::fmt::Display, bounds: &str) -> Refused {
+    Refused::new("bad_value", format!("{what} is out of bounds"), format!("it must be {bounds}"))
+}
+
+fn fraction(what: &str, value: f64) -> Result<(), Refused> {
+    if value.is_finite() && (0.0..=1.0 + ABOVE_ONE).contains(&value) {
+        return Ok(());
+    }
+    Err(bad(format_args!("{what} {value}"), "a fraction between 0 and 1"))
+}
+
+fn not_negative(what: &str, value: f64) -> Result<(), Refused> {
+    if value.is_finite() && value >= 0.0 {
+        return Ok(());
+    }
+    Err(bad(format_args!("{what} {value}"), "a number of at least 0"))
+}
+
+fn telemetry_is_sane(telemetry: &TelemetrySampled) -> Result<(), Refused> {
+    if telemetry.seq == 0 {
+        return Err(bad("seq 0", "1 for the attempt's first event, then one more for each"));
+    }
+    if !(10..=60_000).contains(&telemetry.interval_ms) {
+        return Err(bad(format_args!("interval_ms {}", telemetry.interval_ms), "10 to 60000"));
+    }
+    if telemetry.samples.is_empty() || telemetry.samples.len() > MOST_SAMPLES {
+        return Err(bad(format_args!("a number of {} samples", telemetry.samples.len()), "1 to 20"));
+    }
+    if telemetry.samples.windows(2).any(|pair| pair[0].at >= pair[1].at) {
+        return Err(bad("the order of the samples", "oldest first, no time twice"));
+    }
+    for sample in &telemetry.samples {
+        if sample.gpus.len() > MOST_DEVICES || sample.cpus.len() > MOST_DEVICES {
+            return Err(bad("a number of devices", "at most 256 of a kind"));
+        }
+        for gpu in &sample.gpus {
+            gpu.power_w.map_or(Ok(()), |value| not_negative("power_w", value))?;
+            gpu.utilization.map_or(Ok(()), |value| fraction("utilization", value))?;
+        }
+        sample.cpus.iter().try_for_each(|cpu| fraction("utilization", cpu.utilization))?;
+        sample.system.power_w.map_or(Ok(()), |value| not_negative("power_w", value))?;
+    }
+    Ok(())
+}
+
+fn progress_is_sane(progress: &ProgressReported) -> Result<(), Refused> {
+    if progress.seq == 0 {
+        return Err(bad("seq 0", "1 for the attempt's first report, then one more for each"));
+    }
+    if progress.phase.is_empty() || progress.phase.len() > 40 {
+        return Err(bad("phase", "a word of at most 40 bytes"));
+    }
+    if progress.failed > progress.done {
+        return Err(bad(
+            format_args!("failed {} of {} done", progress.failed, progress.done),
+            "at most the requests done, which include it",
+        ));
+    }
+    not_negative("elapsed_s", progress.elapsed_s)?;
+    progress.requests_per_second.map_or(Ok(()), |value| not_negative("requests_per_second", value))?;
+    let tokens = progress.completion_tokens_per_second;
+    tokens.map_or(Ok(()), |value| not_negative("completion_tokens_per_second", value))?;
+    progress.ttft_p50_ms.map_or(Ok(()), |value| not_negative("ttft_p50_ms", value))
+}
+
+fn log_is_sane(log: &LogLines) -> Result<(), Refused> {
+    if log.first_line == 0 {
+        return Err(bad("first_line 0", "1 for the first line of a source in the attempt"));
+    }
+    if log.lines.is_empty() || log.lines.len() > MOST_LINES {
+        return Err(bad(format_args!("a number of {} lines", log.lines.len()), "1 to 1000"));
+    }
+    match log.lines.iter().map(String::len).max() {
+        Some(longest) if longest > LONGEST_LINE => {
+            Err(bad(format_args!("a line of {longest} bytes"), "at most 16 KiB; what is longer goes to a blob"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a text is a SHA-256 in lower-case hexadecimal.
+pub fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn blob_is_sane(blob: &BlobStored, max_blob_bytes: u64) -> Result<(), Refused> {
+    if !is_sha256(&blob.sha256) {
+        return Err(bad("sha256", "64 lower-case hexadecimal digits"));
+    }
+    if blob.size > max_blob_bytes {
+        return Err(bad(format_args!("size {}", blob.size), &format!("at most {max_blob_bytes} bytes")));
+    }
+    if blob.media_type.len() > 200 || blob.purpose.is_empty() || blob.purpose.len() > 100 {
+        return Err(bad("media_type or purpose", "a short text"));
+    }
+    Ok(())
+}
+
+fn capabilities_are_sane(capabilities: &HostCapabilities) -> Result<(), Refused> {
+    if capabilities.gpus.len() > MOST_DEVICES {
+        return Err(bad(format_args!("a number of {} GPUs", capabilities.gpus.len()), "at most 256"));
+    }
+    if capabilities.executables.len() > 1000 || capabilities.models.len() > 1000 {
+        return Err(bad("a number of executables or models", "at most 1000"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use events::telemetry::{CpuSample, SystemSample, TelemetrySample};
+    use events::timestamp::Timestamp;
+
+    fn telemetry(utilization: f64) -> TelemetrySampled {
+        let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000).unwrap();
+        let sample = |seconds| TelemetrySample {
+            at: at(seconds),
+            gpus: vec![],
+            cpus: vec![CpuSample { socket: 0, utilization }],
+            system: SystemSample::default(),
+        };
+        TelemetrySampled { seq: 1, interval_ms: 500, samples: vec![sample(1), sample(2)] }
+    }
+
+    #[test]
+    fn a_utilization_is_a_fraction() {
+        assert!(telemetry_is_sane(&telemetry(0.5)).is_ok());
+        for value in [-0.1, 1.5, 73.0, f64::NAN] {
+            assert_eq!(telemetry_is_sane(&telemetry(value)).unwrap_err().code, "bad_value", "{value}");
+        }
+    }
+
+    #[test]
+    fn samples_stand_in_the_order_of_time() {
+        let mut telemetry = telemetry(0.5);
+        telemetry.samples.reverse();
+        assert!(telemetry_is_sane(&telemetry).is_err());
+    }
+
+    #[test]
+    fn a_hash_has_one_spelling() {
+        assert!(is_sha256(&"0a".repeat(32)));
+        assert!(!is_sha256(&"0A".repeat(32)));
+        assert!(!is_sha256("../../etc/passwd"));
+    }
+}
