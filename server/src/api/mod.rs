@@ -7,6 +7,7 @@ pub mod error;
 pub mod extract;
 pub mod health;
 pub mod idempotency;
+pub mod live;
 pub mod metrics;
 pub mod page;
 pub mod router;

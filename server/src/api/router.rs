@@ -10,7 +10,7 @@ use http::Method;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 
-use super::{agent, blobs, edge, error, health, metrics, page, rpc, session};
+use super::{agent, blobs, edge, error, health, live, metrics, page, rpc, session};
 use crate::auth::{Denied, Principal};
 use crate::ingest;
 use crate::state::AppState;
@@ -67,6 +67,7 @@ pub fn routes() -> Vec<Route> {
         read("/api/session", Anyone, "Who is asking.", get(session::session)),
         write("/api/rpc/{command}", Anyone, "Every command; who may is in `rpc::COMMANDS`.", post(rpc::call)),
         read("/api/blobs/{org}/{sha256}", Anyone, "A blob of a job in a project you may see.", get(blobs::get)),
+        read("/api/live", Anyone, "The log as it grows, as server-sent events.", get(live::live)),
         // Agents.
         write("/api/agent/enrol", Anyone, "A one-time token becomes an agent token.", post(agent::enrol)),
         write("/api/agent/credentials", Agent, "Short-lived NATS credentials.", post(agent::credentials)),

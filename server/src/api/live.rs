@@ -1,0 +1,67 @@
+//! `GET /api/live`: the live stream.
+
+use axum::extract::{Query, State};
+use axum::response::sse::Sse;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use serde::Deserialize;
+
+use super::error::Failure;
+use crate::auth::Principal;
+use crate::live::{Topics, stream};
+use crate::state::AppState;
+
+/// The query parameters.
+#[derive(Debug, Deserialize)]
+pub struct LiveQuery {
+    /// What to follow, see [`Topics`].
+    #[serde(default)]
+    topics: String,
+    /// Events after this position; `Last-Event-ID` wins over it. Absent means from now on.
+    after: Option<String>,
+}
+
+/// Server-sent events of the topics, as far as the reader may see them.
+///
+/// # Errors
+/// 400 when topics or position are not understood.
+pub async fn live(
+    State(state): State<AppState>,
+    principal: Principal,
+    headers: HeaderMap,
+    Query(query): Query<LiveQuery>,
+) -> Result<Response, Failure> {
+    let topics = Topics::parse(&query.topics).map_err(|error| {
+        let hint = "topics=<path>[:kind+kind],… for example topics=acme/my-project/my-workload/3";
+        Failure::bad_request("bad_topics", error.to_string(), hint)
+    })?;
+    let resumed = headers.get("last-event-id").and_then(|v| v.to_str().ok());
+    let head = state.hub.head();
+    let after = match resumed.or(query.after.as_deref()) {
+        None => head,
+        Some(text) => position(text, head)?,
+    };
+    let client = stream::Client {
+        hub: state.hub.clone(),
+        reader: principal.visibility(),
+        topics,
+        after,
+        stop: state.stop.clone(),
+    };
+    let mut response = Sse::new(stream::stream(client)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+fn position(text: &str, head: i64) -> Result<i64, Failure> {
+    let hint = "after=<position>: the position of the last event you have, 0 for all";
+    let bad = |message: String| Failure::bad_request("bad_position", message, hint);
+    let position: i64 = text.parse().map_err(|_| bad(format!("{text:?} is not a position")))?;
+    if position < 0 {
+        return Err(bad(format!("{position} is before the first position")));
+    }
+    // Ahead of the head: of another log, or of one that was restored from a backup. Follow from here on.
+    Ok(position.min(head))
+}

@@ -1,0 +1,146 @@
+//! One client's stream: from its cursor to the head, and on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::sse::Event as Sse;
+use events::api::{EventView, LiveEvent, LiveHead};
+use futures::Stream;
+use tokio_util::sync::CancellationToken;
+
+use super::join::join;
+use super::{Hub, Topics};
+use crate::auth::Visibility;
+
+/// How often the head is told.
+const HEAD_EVERY: Duration = Duration::from_secs(15);
+
+/// How long one connection may last: afterwards the client comes again and is authenticated anew.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// A client further behind than this is asked to fetch the state afresh.
+const TOO_FAR: i64 = 200_000;
+
+/// Milliseconds a browser waits before it reconnects.
+const RETRY_MS: u64 = 1000;
+
+/// What a client follows and how far it is.
+#[derive(Debug)]
+pub struct Client {
+    /// Where events come from.
+    pub hub: Hub,
+    /// Who reads.
+    pub reader: Visibility,
+    /// What is wanted.
+    pub topics: Topics,
+    /// The last position the client has.
+    pub after: i64,
+    /// Ends every stream.
+    pub stop: CancellationToken,
+}
+
+/// The messages of one client. Ends when the control plane stops, when the client is too far behind (after `resync`),
+/// or after an hour.
+pub fn stream(client: Client) -> impl Stream<Item = Result<Sse, std::convert::Infallible>> {
+    let until = tokio::time::Instant::now() + LONGEST;
+    let cursor = Cursor {
+        previous: client.after,
+        position: client.after,
+        client,
+        until,
+        pending: Vec::new(),
+        state: State::Begin,
+    };
+    futures::stream::unfold(cursor, |mut cursor| async move {
+        let message = cursor.next().await?;
+        Some((Ok(message), cursor))
+    })
+}
+
+#[derive(Debug, PartialEq)]
+enum State {
+    Begin,
+    Following,
+    Ended,
+}
+
+struct Cursor {
+    client: Client,
+    /// Everything up to here was looked at.
+    position: i64,
+    /// The last position that matched and was sent; at the start what the client says it has.
+    previous: i64,
+    /// Matched and not sent yet, the next one last.
+    pending: Vec<Arc<EventView>>,
+    until: tokio::time::Instant,
+    state: State,
+}
+
+impl Cursor {
+    async fn next(&mut self) -> Option<Sse> {
+        match self.state {
+            State::Begin => {
+                self.state = State::Following;
+                if self.client.hub.head() - self.position > TOO_FAR {
+                    self.state = State::Ended;
+                    return Some(self.resync());
+                }
+                // The first bytes at once, so that no proxy holds the stream back.
+                return Some(self.head().retry(Duration::from_millis(RETRY_MS)));
+            }
+            State::Ended => return None,
+            State::Following => {}
+        }
+        let mut head = self.client.hub.watch();
+        let tell_head = tokio::time::Instant::now() + HEAD_EVERY;
+        loop {
+            if let Some(view) = self.pending.pop() {
+                return Some(self.event(&view));
+            }
+            match self.client.hub.after(self.position).await {
+                Ok(shown) if !shown.is_empty() => {
+                    self.position = shown.last().map_or(self.position, |s| s.recorded.position);
+                    let Client { hub, reader, topics, .. } = &self.client;
+                    let wanted = shown
+                        .into_iter()
+                        .filter(|s| topics.want(&s.stream) && hub.access().sees(reader, &s.recorded))
+                        .map(|s| s.view)
+                        .collect();
+                    self.pending = join(wanted);
+                    self.pending.reverse();
+                    continue;
+                }
+                Ok(_) => {}
+                Err(error) => tracing::warn!(%error, "a live client waits for the log"),
+            }
+            tokio::select! {
+                () = self.client.stop.cancelled() => return None,
+                changed = head.changed() => if changed.is_err() { return None },
+                () = tokio::time::sleep_until(tell_head) => return Some(self.head()),
+                () = tokio::time::sleep_until(self.until) => return None,
+            }
+        }
+    }
+
+    fn event(&mut self, view: &EventView) -> Sse {
+        let live = LiveEvent { previous: self.previous, event: view.clone() };
+        self.previous = view.position;
+        json("event", &live).id(view.position.to_string())
+    }
+
+    fn head(&self) -> Sse {
+        json("head", &LiveHead { position: self.client.hub.head(), previous: self.previous })
+    }
+
+    fn resync(&self) -> Sse {
+        json("resync", &LiveHead { position: self.client.hub.head(), previous: self.previous })
+    }
+}
+
+fn json(name: &str, data: &impl serde::Serialize) -> Sse {
+    match Sse::default().event(name).json_data(data) {
+        Ok(message) => message,
+        // Numbers and text only: cannot fail, and must not end the stream if it did.
+        Err(error) => Sse::default().comment(error.to_string().replace(['\n', '\r'], " ")),
+    }
+}

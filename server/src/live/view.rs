@@ -1,0 +1,28 @@
+//! A recorded event as history and the live stream show it.
+
+use events::api::EventView;
+use events::envelope::Recorded;
+use serde_json::Value;
+
+/// Shows an event. Its payload is shown as it was hashed; one that is not JSON (tampered with) is shown as text.
+pub fn event_view(event: &Recorded) -> EventView {
+    EventView {
+        position: event.position,
+        stream: event.stream.to_string(),
+        version: event.version,
+        event_id: event.event_id.to_string(),
+        event_type: event.event_type.clone(),
+        schema_version: event.schema_version,
+        occurred_at: event.occurred_at,
+        recorded_at: event.recorded_at,
+        actor_kind: event.actor.kind.as_str().to_owned(),
+        actor_id: event.actor.id.clone(),
+        actor_name: None,
+        causation_id: event.causation_id.map(|id| id.to_string()),
+        correlation_id: event.correlation_id.map(|id| id.to_string()),
+        leaf: hex::encode(event.leaf),
+        hash: hex::encode(event.hash),
+        payload: serde_json::from_str(&event.payload)
+            .unwrap_or_else(|_| Value::String(event.payload.clone())),
+    }
+}
