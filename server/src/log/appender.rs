@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::database::{self, HeadState, Meaning, StreamState};
 use super::plan::{Plan, StreamCache, holds, plan};
 use super::request::{AppendOutcome, AppendRequest, Placed};
+use super::rows::{RowArray, RowType};
 use super::same::same_content;
 use super::{LogConfig, LogError};
 use crate::clock;
@@ -80,6 +81,7 @@ pub(super) struct Appender {
     config: LogConfig,
     waiting: mpsc::Receiver<Waiting>,
     connection: Option<PgConnection>,
+    row_type: RowType,
     head: HeadState,
     streams: StreamCache,
     seen: Arc<watch::Sender<i64>>,
@@ -97,7 +99,8 @@ impl Appender {
     ) -> Self {
         let head = HeadState { position: -1, hash: [0; 32], streams: 0 };
         let streams = StreamCache::default();
-        Self { config, waiting, connection: None, head, streams, seen, committed, lost_since: None }
+        let row_type = RowType::default();
+        Self { config, waiting, connection: None, row_type, head, streams, seen, committed, lost_since: None }
     }
 
     /// Runs until every handle on the log is gone and what they asked for is settled.
@@ -153,6 +156,7 @@ impl Appender {
         let head = answered(database::head(&mut connection)).await?;
         let next = head.position + 1;
         answered(ensure_partitions(&mut connection, next)).await?;
+        self.row_type = answered(RowType::look_up(&mut connection)).await?;
         self.head = head;
         self.connection = Some(connection);
         self.see(head.position);
@@ -277,7 +281,7 @@ impl Appender {
             }
             return Ok(Attempt::Committed);
         }
-        let appended = match answered(send(connection, &plan)).await {
+        let appended = match answered(send(connection, &plan, self.row_type)).await {
             Ok(appended) => appended,
             Err(error) => {
                 if database::meaning(&error) == Meaning::Lost {
@@ -314,7 +318,7 @@ impl Appender {
             return Ok(Attempt::Committed);
         }
         let sent = answered(async {
-            let appended = send(&mut transaction, &plan).await?;
+            let appended = send(&mut transaction, &plan, self.row_type).await?;
             transaction.commit().await?;
             Ok(appended)
         });
@@ -536,38 +540,22 @@ async fn ensure_partitions(connection: &mut PgConnection, position: i64) -> Resu
 }
 
 /// Calls `log_append`; false where the head was overtaken.
-async fn send(connection: &mut PgConnection, plan: &Plan<'_>) -> Result<bool, LogError> {
+async fn send(connection: &mut PgConnection, plan: &Plan<'_>, row_type: RowType) -> Result<bool, LogError> {
     let columns = &plan.columns;
-    let hashes: Vec<&[u8]> = columns.hash.iter().map(|hash| &hash[..]).collect();
-    let row = sqlx::query(
-        "select log_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, \
-         $20, $21, $22, $23, $24)",
-    )
-    .bind(plan.old.position)
-    .bind(&plan.old.hash[..])
-    .bind(plan.old.streams)
-    .bind(&plan.new.hash[..])
-    .bind(database::PgTimestamp(plan.recorded_at))
-    .bind(&columns.created_no)
-    .bind(&columns.created_key)
-    .bind(&columns.created_version)
-    .bind(&columns.moved_no)
-    .bind(&columns.moved_from)
-    .bind(&columns.moved_to)
-    .bind(&columns.stream_no)
-    .bind(&columns.version)
-    .bind(&columns.occurred_at)
-    .bind(&columns.event_id)
-    .bind(&columns.schema_version)
-    .bind(&columns.event_type)
-    .bind(&columns.org)
-    .bind(&columns.actor_kind)
-    .bind(&columns.actor_id)
-    .bind(&columns.causation_id)
-    .bind(&columns.correlation_id)
-    .bind(&columns.payload)
-    .bind(hashes)
-    .fetch_one(connection)
-    .await?;
+    let row = sqlx::query("select log_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)")
+        .bind(plan.old.position)
+        .bind(&plan.old.hash[..])
+        .bind(plan.old.streams)
+        .bind(&plan.new.hash[..])
+        .bind(database::PgTimestamp(plan.recorded_at))
+        .bind(&columns.created_no)
+        .bind(&columns.created_key)
+        .bind(&columns.created_version)
+        .bind(&columns.moved_no)
+        .bind(&columns.moved_from)
+        .bind(&columns.moved_to)
+        .bind(RowArray { rows: &columns.rows, row_type })
+        .fetch_one(connection)
+        .await?;
     Ok(row.try_get(0)?)
 }

@@ -7,7 +7,7 @@ use events::keys::StreamKey;
 use events::timestamp::{Timestamp, TimestampError};
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
-use sqlx::postgres::{PgArgumentBuffer, PgConnectOptions, PgHasArrayType, PgRow, PgTypeInfo};
+use sqlx::postgres::{PgArgumentBuffer, PgConnectOptions, PgRow, PgTypeInfo};
 use sqlx::{Encode, PgConnection, Postgres, Row, Type};
 use uuid::Uuid;
 
@@ -26,16 +26,15 @@ impl Type<Postgres> for PgTimestamp {
     }
 }
 
-impl PgHasArrayType for PgTimestamp {
-    fn array_type_info() -> PgTypeInfo {
-        <time::OffsetDateTime as PgHasArrayType>::array_type_info()
+impl Encode<'_, Postgres> for PgTimestamp {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        Encode::<Postgres>::encode(pg_micros(self.0), buffer)
     }
 }
 
-impl Encode<'_, Postgres> for PgTimestamp {
-    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
-        Encode::<Postgres>::encode(self.0.as_micros() - PG_EPOCH_MICROS, buffer)
-    }
+/// Microseconds since 2000: what a `timestamptz` is in binary form.
+pub(super) const fn pg_micros(timestamp: Timestamp) -> i64 {
+    timestamp.as_micros() - PG_EPOCH_MICROS
 }
 
 /// The time that a `timestamptz` in binary form holds.

@@ -8,6 +8,7 @@ mod plan;
 mod raw;
 mod read;
 mod request;
+mod rows;
 mod same;
 mod signing;
 mod verify;

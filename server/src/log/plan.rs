@@ -8,8 +8,9 @@ use events::keys::StreamKey;
 use events::timestamp::Timestamp;
 use uuid::Uuid;
 
-use super::database::{HeadState, PgTimestamp, StreamState};
+use super::database::{HeadState, StreamState};
 use super::request::{AppendRequest, Expected, Placed};
+use super::rows::EventRow;
 
 /// Most streams remembered; beyond it the memory is emptied and fills again.
 const MOST_STREAMS: usize = 200_000;
@@ -53,7 +54,7 @@ struct Moved {
     to: i64,
 }
 
-/// The rows of a batch, one vector a column, as `log_append` takes them.
+/// What a batch writes, as `log_append` takes it.
 #[derive(Debug, Default)]
 pub(super) struct Columns<'a> {
     pub created_no: Vec<i64>,
@@ -62,19 +63,7 @@ pub(super) struct Columns<'a> {
     pub moved_no: Vec<i64>,
     pub moved_from: Vec<i64>,
     pub moved_to: Vec<i64>,
-    pub stream_no: Vec<i64>,
-    pub version: Vec<i64>,
-    pub occurred_at: Vec<PgTimestamp>,
-    pub event_id: Vec<Uuid>,
-    pub schema_version: Vec<i32>,
-    pub event_type: Vec<&'a str>,
-    pub org: Vec<&'a str>,
-    pub actor_kind: Vec<&'a str>,
-    pub actor_id: Vec<&'a str>,
-    pub causation_id: Vec<Option<Uuid>>,
-    pub correlation_id: Vec<Option<Uuid>>,
-    pub payload: Vec<&'a str>,
-    pub hash: Vec<[u8; 32]>,
+    pub rows: Vec<EventRow<'a>>,
 }
 
 /// A batch made ready to send.
@@ -171,20 +160,21 @@ pub(super) fn plan<'a>(
                     position: plan.new.position,
                     version: stream.to,
                 });
-                let columns = &mut plan.columns;
-                columns.stream_no.push(stream.number);
-                columns.version.push(stream.to);
-                columns.occurred_at.push(PgTimestamp(event.occurred_at));
-                columns.event_id.push(event.event_id);
-                columns.schema_version.push(i32::from(event.schema_version));
-                columns.event_type.push(&event.event_type);
-                columns.org.push(&event.org);
-                columns.actor_kind.push(event.actor.kind.as_str());
-                columns.actor_id.push(&event.actor.id);
-                columns.causation_id.push(event.causation_id);
-                columns.correlation_id.push(event.correlation_id);
-                columns.payload.push(event.payload.as_str());
-                columns.hash.push(plan.new.hash);
+                plan.columns.rows.push(EventRow {
+                    stream_no: stream.number,
+                    version: stream.to,
+                    occurred_at: event.occurred_at,
+                    event_id: event.event_id,
+                    schema_version: event.schema_version,
+                    event_type: &event.event_type,
+                    org: &event.org,
+                    actor_kind: event.actor.kind,
+                    actor_id: &event.actor.id,
+                    causation_id: event.causation_id,
+                    correlation_id: event.correlation_id,
+                    payload: event.payload.as_str(),
+                    hash: plan.new.hash,
+                });
             }
         }
         plan.accepted.push((index, placed));
