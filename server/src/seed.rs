@@ -127,24 +127,24 @@ pub fn catalogue() -> Result<BTreeMap<StreamKey, Event>, SeedError> {
 /// # Errors
 /// [`SeedError`].
 pub async fn seed(log: &Log) -> Result<Seeded, SeedError> {
-    let judged: Vec<(StreamKey, Event, CanonicalJson, Option<(i64, bool)>)> =
+    let judged: Vec<Judged> =
         futures::stream::iter(catalogue()?.into_iter().map(|(stream, event)| judge(log, stream, event)))
             .buffered(AT_ONCE)
             .try_collect()
             .await?;
     let mut seeded = Seeded::default();
     let mut writes = Vec::new();
-    for (stream, event, payload, present) in judged {
-        let expected = match present {
-            Some((_, true)) => {
+    for Judged { stream, event, payload, version, same } in judged {
+        let expected = match (version, same) {
+            (_, true) => {
                 seeded.unchanged += 1;
                 continue;
             }
-            Some((version, false)) => {
+            (1.., false) => {
                 seeded.changed += 1;
                 Expected::Exact(version)
             }
-            None => {
+            _ => {
                 seeded.added += 1;
                 Expected::NoStream
             }
@@ -175,23 +175,24 @@ pub async fn seed(log: &Log) -> Result<Seeded, SeedError> {
     Ok(seeded)
 }
 
-/// What the log has of an entry: the version of its stream, and whether its facts are the same.
-async fn judge(
-    log: &Log,
+/// An entry beside what the log has of it.
+struct Judged {
     stream: StreamKey,
     event: Event,
-) -> Result<(StreamKey, Event, CanonicalJson, Option<(i64, bool)>), SeedError> {
+    payload: CanonicalJson,
+    /// The version of its stream; 0 where there is none.
+    version: i64,
+    /// Whether the log has the same facts.
+    same: bool,
+}
+
+async fn judge(log: &Log, stream: StreamKey, event: Event) -> Result<Judged, SeedError> {
     let payload = event.payload().map_err(|error| SeedError::Refused(error.to_string()))?;
     let payload = CanonicalJson::of(&payload)?;
     let version = log.stream_version(&stream).await?;
-    let present = match version {
-        0 => None,
-        version => {
-            let last = log.read_stream(&stream, version, 1).await?;
-            Some((version, last.last().is_some_and(|recorded| recorded.payload == payload.as_str())))
-        }
-    };
-    Ok((stream, event, payload, present))
+    let last = if version == 0 { Vec::new() } else { log.read_stream(&stream, version, 1).await? };
+    let same = last.last().is_some_and(|recorded| recorded.payload == payload.as_str());
+    Ok(Judged { stream, event, payload, version, same })
 }
 
 #[cfg(test)]

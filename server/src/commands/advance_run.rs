@@ -124,15 +124,18 @@ pub async fn check_quality(state: &AppState, key: &JobKey, now: Timestamp) -> Re
                 flagged.push(maker.event(&stream, &event, id)?);
             }
         }
-        if flagged.is_empty() {
-            return Ok(());
-        }
+        let Some(first) = flagged.first().map(|event| event.event_id) else { return Ok(()) };
         let write =
             StreamWrite { stream: stream.clone(), expected: Expected::Exact(job.version), events: flagged };
         match append(&state.log, vec![write]).await {
             Ok(_) => return Ok(()),
             Err(NotAppended::Moved(_)) => {}
-            Err(NotAppended::Error(error)) => return Err(error),
+            // Somebody flagged the same at another moment: look again, and find nothing left to say.
+            Err(NotAppended::Error(error)) => {
+                if state.log.event_by_id(first).await?.is_none() {
+                    return Err(error);
+                }
+            }
         }
     }
     Err(CommandError::contended(key))

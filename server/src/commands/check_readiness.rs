@@ -60,10 +60,7 @@ pub(super) async fn judge(
         }
         None => (None, None),
     };
-    let commands = match scenarios.first() {
-        Some(first) => Some(catalogue.resolve(spec, first, scenarios)),
-        None => None,
-    };
+    let commands = scenarios.first().map(|first| catalogue.resolve(spec, first, scenarios));
     let facts = Facts {
         server_key,
         server: server.as_ref(),

@@ -127,11 +127,23 @@ pub(super) fn check_value(name: &str, value: &str) -> Result<(), Refusal> {
     if value.chars().any(char::is_control) {
         return Err(bad("a value has no control characters".to_owned()));
     }
-    // The agent would fill it: a value must stay what the person wrote.
-    if value.contains("{agent.") {
-        return Err(bad("a value may not hold one of the agent's placeholders".to_owned()));
+    // The agent would try to fill it: a value must stay what the person wrote.
+    if let Some(name) = placeholder_in(value) {
+        return Err(bad(format!(
+            "a value may not hold {{{name}}}: the agent fills placeholders of that form"
+        )));
     }
     Ok(())
+}
+
+/// The first `{name}` in a value, as the agent would see it. Braces around anything else, such as JSON, are none.
+fn placeholder_in(value: &str) -> Option<&str> {
+    value.split('{').skip(1).find_map(|after| {
+        let (name, _) = after.split_once('}')?;
+        let begins = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+        let of_a_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+        (begins && name.chars().all(of_a_name)).then_some(name)
+    })
 }
 
 /// A value of a person's that is an element of its own: it may not pass for an option.

@@ -219,8 +219,13 @@ fn a_model_code_that_looks_like_an_option_is_refused() {
 
 #[test]
 fn no_value_can_borrow_the_agents_placeholders() {
-    let refusal = refusal(&llama_cpp(json!({"n_gpu_layers": "{agent.work_dir}"})));
-    assert!(refusal.message.contains("placeholders"), "{}", refusal.message);
+    for value in ["{agent.work_dir}", "a{{x}}", "{agent.unknown}"] {
+        let refusal = refusal(&llama_cpp(json!({"n_gpu_layers": value})));
+        assert!(refusal.message.contains("placeholders"), "{}", refusal.message);
+    }
+    let mut spec = llama_cpp(json!({}));
+    spec.tool_args.insert("extra_body".into(), json!({"guided_json": {"a": {}}}));
+    assert!(resolved(&spec, &scenario()).is_ok(), "JSON holds braces and no placeholder");
 }
 
 #[test]
