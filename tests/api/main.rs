@@ -111,7 +111,7 @@ async fn strangers_are_refused() {
         .json(&args);
     assert_eq!(admin.send(request).await.status.as_u16(), 403);
     // Reports come from agents only.
-    let batch = json!({"org": "local", "agent": "local-cpu~h", "items": []});
+    let batch = json!({"org": "main", "agent": "local-cpu~h", "items": []});
     assert!(admin.post("/api/agent/reports", &batch).await.status.is_client_error());
     assert!(anonymous.post("/api/agent/reports", &batch).await.status.is_client_error());
 }

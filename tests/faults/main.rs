@@ -28,7 +28,7 @@ impl MidRun {
         let plane = ControlPlane::start().await;
         let admin = plane.admin().await;
         let agent = Agent::start(&plane, &admin, "fault-host").await;
-        let mut server = Live::open(&admin, "local:server", 0).await;
+        let mut server = Live::open(&admin, "main:server", 0).await;
         server.until("the server online", |e| e.payload["state"] == "online").await;
         // Two jobs of about eight seconds each.
         let (run, _) = agent.execute(&admin, project, workloads::slow_refserver(&[1, 2], 30)).await;

@@ -14,7 +14,7 @@ async fn resuming_at_every_position_gives_each_event_exactly_once() {
     let plane = ControlPlane::start().await;
     let admin = plane.admin().await;
     let agent = Agent::start(&plane, &admin, "live-host").await;
-    let mut server = Live::open(&admin, "local:server", 0).await;
+    let mut server = Live::open(&admin, "main:server", 0).await;
     server.until("the server online", |e| e.payload["state"] == "online").await;
     let (run, _) = agent.execute(&admin, "live", workloads::refserver(&[2], 20, 8)).await;
     let path = run.trim_start_matches("run/");
@@ -44,7 +44,7 @@ async fn a_client_without_rights_gets_nothing_replays_included() {
     let reply = admin.command("create_project", &public).await;
 
     let anonymous = Api::anonymous(&plane.url);
-    let mut live = Live::open(&anonymous, "local", 0).await;
+    let mut live = Live::open(&anonymous, "main", 0).await;
     let mut seen = Vec::new();
     while let Some(message) = live.next_within(Duration::from_secs(3)).await {
         match message {
@@ -54,10 +54,10 @@ async fn a_client_without_rights_gets_nothing_replays_included() {
         }
     }
     let streams: Vec<&str> = seen.iter().map(|e| e.stream.as_str()).collect();
-    assert_eq!(streams, ["project/local/open"], "the public project, and nothing else");
+    assert_eq!(streams, ["project/main/open"], "the public project, and nothing else");
 
     // The owner sees both.
-    let mut live = Live::open(&admin, "local:project", 0).await;
-    let seen = live.until("both projects", |e| e.stream == "project/local/open").await;
-    assert!(seen.iter().any(|e| e.stream == "project/local/secret"));
+    let mut live = Live::open(&admin, "main:project", 0).await;
+    let seen = live.until("both projects", |e| e.stream == "project/main/open").await;
+    assert!(seen.iter().any(|e| e.stream == "project/main/secret"));
 }

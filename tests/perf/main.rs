@@ -23,7 +23,7 @@ async fn main() {
     let plane = ControlPlane::start().await;
     let admin = plane.admin().await;
     let agent = Agent::start(&plane, &admin, "perf-host").await;
-    let mut server = Live::open(&admin, "local:server", 0).await;
+    let mut server = Live::open(&admin, "main:server", 0).await;
     server.until("the server online", |e| e.payload["state"] == "online").await;
     row(
         "control plane and agent, first start in an empty folder",

@@ -15,7 +15,7 @@ async fn after_a_run() -> (ControlPlane, Agent, support::api::Api) {
     let plane = ControlPlane::start().await;
     let admin = plane.admin().await;
     let agent = Agent::start(&plane, &admin, "replay-host").await;
-    let mut server = Live::open(&admin, "local:server", 0).await;
+    let mut server = Live::open(&admin, "main:server", 0).await;
     server.until("the server online", |e| e.payload["state"] == "online").await;
     let (run, _) = agent.execute(&admin, "replay", workloads::refserver(&[1, 4], 20, 8)).await;
     let mut live = Live::open(&admin, run.trim_start_matches("run/"), 0).await;

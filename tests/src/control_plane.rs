@@ -11,7 +11,7 @@ use crate::eventually;
 use crate::process::Process;
 
 /// The organisation that the first start makes.
-pub const ORG: &str = "local";
+pub const ORG: &str = "main";
 
 /// A running control plane and its folder.
 pub struct ControlPlane {
