@@ -1,14 +1,63 @@
 //! Projections: read tables that can be thrown away and made again from the log, byte for byte.
+//!
+//! A projection is a pure fold: it sees events in the order of the log and changes rows; it reads no clock and no
+//! table but its own. The [`runner`] loads the rows a batch touches, folds, writes them and moves the checkpoint in
+//! one transaction; [`rebuild`] runs the same fold from position 0 into fresh tables and proves that they are equal.
 
+mod batch;
 mod handle;
+pub mod models;
 pub mod rebuild;
+mod runner;
+pub mod schema;
+mod store;
+mod table;
+mod text;
+pub mod views;
 
+use events::Event;
+use events::envelope::Recorded;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::log::{Log, LogError};
 
 pub use handle::{Behind, Handle, ProjectionState, ProjectionStatus, Status};
+pub use models::registry;
+pub use runner::run_to;
+pub use table::{Access, AnyTable, Row, StoreError, Table, relation};
+pub use text::{Column, Kind};
+
+/// One read model: a fold of events into the rows of its own tables.
+pub trait Projection: Send {
+    /// Its name, as `rebuild --projection` takes it.
+    fn name(&self) -> &'static str;
+    /// The version of this code. Raise it when rows would come out differently: the tables are then rebuilt.
+    fn version(&self) -> i32;
+    /// The types of the events it folds.
+    fn interests(&self) -> &'static [&'static str];
+    /// The rows it works on.
+    fn tables(&mut self) -> Vec<&mut dyn AnyTable>;
+    /// Says which rows [`Projection::fold`] will look at. Called again after rows were loaded, so that the keys of
+    /// further rows may be taken from them.
+    fn wants(&mut self, recorded: &Recorded, event: &Event);
+    /// Folds one event in. An error must come before any change.
+    ///
+    /// # Errors
+    /// The event does not fit what came before it. It is quarantined, and the rest goes on.
+    fn fold(&mut self, recorded: &Recorded, event: &Event) -> Result<(), FoldError>;
+}
+
+/// Why an event could not be folded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FoldError(pub String);
+
+impl From<events::keys::KeyError> for FoldError {
+    fn from(error: events::keys::KeyError) -> Self {
+        Self(error.to_string())
+    }
+}
 
 /// What can go wrong with the projections as a whole.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +65,9 @@ pub enum ProjectionError {
     /// The database answered with an error or not at all.
     #[error("the read tables' database: {0}")]
     Database(#[from] sqlx::Error),
+    /// Rows could not be loaded or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The log could not be read.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -31,7 +83,7 @@ pub enum ProjectionError {
     #[error("projection {0} is being rebuilt by another process; wait for it or stop it")]
     Busy(String),
     /// The work was cancelled; starting it again begins afresh.
-    #[error("cancelled")]
+    #[error("cancelled; the live tables are as they were, and starting again begins afresh")]
     Cancelled,
 }
 
@@ -43,6 +95,6 @@ pub enum ProjectionError {
 /// # Errors
 /// The database cannot be reached or the migrations have not been applied.
 pub async fn start(pool: PgPool, log: Log, stop: CancellationToken) -> Result<Handle, ProjectionError> {
-    let _ = (pool, log, stop);
-    Ok(Handle::detached())
+    schema::ensure(&pool).await?;
+    Ok(runner::start(pool, log, stop))
 }

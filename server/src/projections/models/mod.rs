@@ -1,0 +1,32 @@
+//! The read models, one file each, and the list of them.
+
+pub mod access;
+pub mod catalogue;
+pub mod energy;
+pub mod jobs;
+pub mod logs;
+pub mod outputs;
+pub mod projects;
+pub mod results;
+pub mod runs;
+pub mod scenarios;
+pub mod servers;
+pub mod telemetry;
+pub mod telemetry_series;
+pub mod telemetry_summary;
+pub mod workloads;
+
+use super::Projection;
+
+/// Every projection, new and holding nothing. Adding a read model is one file and one line here.
+pub fn registry() -> Vec<Box<dyn Projection>> {
+    vec![
+        Box::new(projects::Projects::default()),
+        Box::new(runs::Runs::default()),
+        Box::new(servers::Servers::default()),
+        Box::new(catalogue::Catalogue::default()),
+        Box::new(results::Results::default()),
+        Box::new(telemetry::Telemetry::default()),
+        Box::new(logs::Logs::default()),
+    ]
+}

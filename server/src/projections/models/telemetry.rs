@@ -1,0 +1,210 @@
+//! Folds telemetry into chunks, buckets and summaries.
+
+use events::Event;
+use events::envelope::Recorded;
+use events::keys::JobKey;
+use events::telemetry::TelemetrySampled;
+
+use super::access::{self, rights_table};
+use super::energy::longest_step;
+use super::jobs::job_of;
+use super::telemetry_series::{
+    BUCKET_SECONDS, BUCKETS_A_ROW, CHUNK_US, ChunkRow, JobColumns, SegmentRow, readings, start_of,
+};
+use super::telemetry_summary::{GpuSummaryRow, JobSummaryRow};
+use crate::projections::table::Table;
+use crate::projections::{AnyTable, FoldError, Projection};
+
+rights_table!(TelemetryRights, "telemetry_rights");
+
+/// Folds `telemetry.sampled` and the events that open and close a job's window.
+#[derive(Debug, Default)]
+pub struct Telemetry {
+    rights: Table<TelemetryRights>,
+    chunks: Table<ChunkRow>,
+    segments: Table<SegmentRow>,
+    jobs: Table<JobSummaryRow>,
+    gpus: Table<GpuSummaryRow>,
+}
+
+/// The attempt an event of a job's stream is about, where it opens or closes a window.
+fn attempt_of(event: &Event) -> Option<u32> {
+    match event {
+        Event::JobRunning(e) => Some(e.attempt),
+        Event::JobCompleted(e) => Some(e.attempt),
+        Event::JobFailed(e) => Some(e.attempt),
+        Event::JobCancelled(e) => Some(e.attempt),
+        _ => None,
+    }
+    .filter(|attempt| *attempt > 0)
+}
+
+impl Telemetry {
+    fn columns(&self, key: JobKey, job: &str, attempt: u32) -> Result<JobColumns, FoldError> {
+        let rights = access::rights(&self.rights, &key.org, &key.project)?;
+        Ok(JobColumns {
+            org: key.org,
+            project_code: key.project,
+            workload_code: key.workload,
+            run_number: key.run,
+            scenario_code: key.scenario,
+            job: job.to_owned(),
+            attempt,
+            visibility: rights.visibility,
+            owner: rights.owner,
+        })
+    }
+
+    fn summary(&mut self, keys: &JobColumns, position: i64) -> &mut JobSummaryRow {
+        let key = (keys.job.clone(), keys.attempt);
+        if self.jobs.get(&key).is_none() {
+            self.jobs.put(JobSummaryRow::new(keys.clone()), position);
+        }
+        let row = self.jobs.get_mut(&key, position).expect("put there, if it was not");
+        row.position = position;
+        row
+    }
+
+    fn sampled(&mut self, recorded: &Recorded, sampled: &TelemetrySampled) -> Result<(), FoldError> {
+        let (key, job, attempt) = job_of(&recorded.stream)?;
+        let keys = self.columns(key, &job, attempt)?;
+        let position = recorded.position;
+        let longest = longest_step(sampled.interval_ms);
+        let summary = self.summary(&keys, position);
+        summary.received(sampled.seq, sampled.samples.len() as u64, sampled.interval_ms);
+        let mut counted = Vec::new();
+        for sample in &sampled.samples {
+            if summary.counts(sample.at) {
+                summary.take(sample, longest);
+                counted.extend(&sample.gpus);
+            }
+        }
+        summary.refresh();
+        for gpu in counted {
+            let key = (job.clone(), attempt, gpu.gpu);
+            if self.gpus.get(&key).is_none() {
+                self.gpus.put(GpuSummaryRow::new(keys.clone(), gpu.gpu), position);
+            }
+            self.gpus.get_mut(&key, position).expect("put there, if it was not").take(gpu, position);
+        }
+        for sample in &sampled.samples {
+            let minute = start_of(sample.at, CHUNK_US);
+            for (source, reading) in readings(sample) {
+                for (metric, value) in reading.metrics() {
+                    for bucket_s in BUCKET_SECONDS {
+                        let segment = start_of(sample.at, bucket_s * BUCKETS_A_ROW * 1_000_000);
+                        let key = (job.clone(), attempt, source.clone(), metric.to_owned(), bucket_s, segment);
+                        if self.segments.get(&key).is_none() {
+                            let row = SegmentRow::new(keys.clone(), source.clone(), metric, bucket_s, segment);
+                            self.segments.put(row, position);
+                        }
+                        let row = self.segments.get_mut(&key, position).expect("put there, if it was not");
+                        row.add(sample.at, value, position);
+                    }
+                }
+                let key = (job.clone(), attempt, source.clone(), minute);
+                if self.chunks.get(&key).is_none() {
+                    self.chunks.put(ChunkRow::new(keys.clone(), source, minute), position);
+                }
+                let row = self.chunks.get_mut(&key, position).expect("put there, if it was not");
+                row.add(sample.at, &reading, position);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Projection for Telemetry {
+    fn name(&self) -> &'static str {
+        "telemetry"
+    }
+    fn version(&self) -> i32 {
+        1
+    }
+    fn interests(&self) -> &'static [&'static str] {
+        &[
+            access::PROJECT_CREATED,
+            access::VISIBILITY_CHANGED,
+            "job.claimed",
+            "job.running",
+            "job.completed",
+            "job.failed",
+            "job.cancelled",
+            "telemetry.sampled",
+        ]
+    }
+    fn tables(&mut self) -> Vec<&mut dyn AnyTable> {
+        vec![&mut self.rights, &mut self.chunks, &mut self.segments, &mut self.jobs, &mut self.gpus]
+    }
+
+    fn wants(&mut self, recorded: &Recorded, event: &Event) {
+        access::wants(&mut self.rights, recorded, event);
+        if !matches!(recorded.stream.kind(), "job" | "telemetry") {
+            return;
+        }
+        let Ok((key, job, attempt)) = job_of(&recorded.stream) else { return };
+        access::want(&mut self.rights, &key.org, &key.project);
+        if let Event::JobClaimed(claimed) = event {
+            self.jobs.want((job.clone(), claimed.attempt.saturating_sub(1)));
+        }
+        if let Some(attempt) = attempt_of(event) {
+            self.jobs.want((job.clone(), attempt));
+        }
+        let Event::TelemetrySampled(sampled) = event else { return };
+        self.jobs.want((job.clone(), attempt));
+        for sample in &sampled.samples {
+            let minute = start_of(sample.at, CHUNK_US);
+            for gpu in &sample.gpus {
+                self.gpus.want((job.clone(), attempt, gpu.gpu));
+            }
+            for (source, reading) in readings(sample) {
+                for (metric, _) in reading.metrics() {
+                    for bucket_s in BUCKET_SECONDS {
+                        let segment = start_of(sample.at, bucket_s * BUCKETS_A_ROW * 1_000_000);
+                        let metric = metric.to_owned();
+                        self.segments.want((job.clone(), attempt, source.clone(), metric, bucket_s, segment));
+                    }
+                }
+                self.chunks.want((job.clone(), attempt, source, minute));
+            }
+        }
+    }
+
+    fn fold(&mut self, recorded: &Recorded, event: &Event) -> Result<(), FoldError> {
+        if let Some((project, visibility)) = access::fold(&mut self.rights, recorded, event)? {
+            let (org, code) = (&project.org, &project.project);
+            self.chunks.set_visibility(org, code, &visibility);
+            self.segments.set_visibility(org, code, &visibility);
+            self.jobs.set_visibility(org, code, &visibility);
+            self.gpus.set_visibility(org, code, &visibility);
+            return Ok(());
+        }
+        let position = recorded.position;
+        match event {
+            Event::TelemetrySampled(sampled) => self.sampled(recorded, sampled),
+            Event::JobClaimed(claimed) => {
+                let (_, job, _) = job_of(&recorded.stream)?;
+                let before = claimed.attempt.saturating_sub(1);
+                if let Some(row) = self.jobs.get_mut(&(job, before), position) {
+                    row.superseded = true;
+                    row.position = position;
+                }
+                Ok(())
+            }
+            _ => {
+                let Some(attempt) = attempt_of(event) else { return Ok(()) };
+                let (key, job, _) = job_of(&recorded.stream)?;
+                let keys = self.columns(key, &job, attempt)?;
+                let at = recorded.occurred_at;
+                let row = self.summary(&keys, position);
+                match event {
+                    Event::JobRunning(_) => row.running(at),
+                    Event::JobCompleted(e) => row.ended(at, Some(e.telemetry_samples)),
+                    Event::JobFailed(e) => row.ended(at, Some(e.telemetry_samples)),
+                    _ => row.ended(at, None),
+                }
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! The stable views: what the API calls them, their columns, and the tables they are made of.
+
+use std::sync::LazyLock;
+
+use super::models::catalogue::{ConfigRow, FrameworkRow, ModelRow, ToolRow};
+use super::models::jobs::JobRow;
+use super::models::logs::LogLineRow;
+use super::models::outputs::LlmOutputRow;
+use super::models::projects::ProjectRow;
+use super::models::results::ResultRow;
+use super::models::runs::{FlagRow, RunRow};
+use super::models::scenarios::ScenarioRow;
+use super::models::servers::ServerRow;
+use super::models::telemetry_series::{ChunkRow, JobColumns};
+use super::models::telemetry_summary::{GpuSummaryRow, JobSummaryRow};
+use super::models::workloads::WorkloadRow;
+use super::table::Row;
+use super::text::{Column, Kind};
+
+/// The columns every view has for the rule of who may see a row; not all of them are shown.
+const ACCESS: [&str; 3] = ["org", "visibility", "owner"];
+
+/// One view.
+#[derive(Debug, Clone)]
+pub struct ViewDef {
+    /// Its name in SQL and in the API.
+    pub name: &'static str,
+    /// The columns the API shows and filters by.
+    pub columns: Vec<Column>,
+    /// The tables it reads, which stand in `select` in braces.
+    pub tables: Vec<&'static str>,
+    /// Its query.
+    pub select: String,
+    /// Whether it reads with the reader's rights, row policies included. Otherwise its own query holds the rule.
+    pub invoker: bool,
+    /// The view over all versions of the rows, for `as_of`.
+    pub history: Option<&'static str>,
+    /// Whether the API serves it under its own name.
+    pub served: bool,
+}
+
+/// Every view.
+pub fn all() -> &'static [ViewDef] {
+    static VIEWS: LazyLock<Vec<ViewDef>> = LazyLock::new(build);
+    &VIEWS
+}
+
+/// The view the API serves under this name.
+pub fn served(name: &str) -> Option<&'static ViewDef> {
+    all().iter().find(|v| v.served && v.name == name)
+}
+
+fn shown(columns: Vec<Column>) -> Vec<Column> {
+    columns.into_iter().filter(|c| !c.hidden).collect()
+}
+
+fn column(name: &str, kind: Kind) -> Column {
+    Column::shown(name, kind)
+}
+
+/// The names a view selects: what it shows, and what the rule needs.
+fn selected(columns: &[Column], prefix: &str) -> String {
+    let mut names: Vec<String> = columns.iter().map(|c| format!("{prefix}{}", c.name)).collect();
+    for name in ACCESS {
+        if !columns.iter().any(|c| c.name == name) {
+            names.push(format!("{prefix}{name}"));
+        }
+    }
+    names.join(", ")
+}
+
+/// A view of one table as it is.
+fn plain<R: Row>(name: &'static str) -> ViewDef {
+    let columns = shown(R::columns());
+    ViewDef {
+        name,
+        select: format!("select {} from {{{}}}", selected(&columns, ""), R::TABLE),
+        columns,
+        tables: vec![R::TABLE],
+        invoker: true,
+        history: None,
+        served: true,
+    }
+}
+
+/// Two views of a table whose old versions are kept: the rows as they are now, and all of them.
+fn versioned<R: Row>(name: &'static str, history: &'static str) -> [ViewDef; 2] {
+    let all = ViewDef { name: history, served: false, ..plain::<R>(name) };
+    let now = ViewDef {
+        select: format!("{} where valid_to is null", all.select),
+        history: Some(history),
+        ..plain::<R>(name)
+    };
+    [all, now]
+}
+
+fn build() -> Vec<ViewDef> {
+    let mut views = vec![
+        plain::<ProjectRow>("v_projects"),
+        plain::<WorkloadRow>("v_workloads"),
+        plain::<ScenarioRow>("v_scenarios"),
+        plain::<RunRow>("v_runs"),
+        plain::<JobRow>("v_jobs"),
+        plain::<FlagRow>("v_quality_flags"),
+        plain::<LogLineRow>("v_log_lines"),
+        plain::<ModelRow>("v_models"),
+        plain::<FrameworkRow>("v_frameworks"),
+        plain::<ConfigRow>("v_server_configs"),
+        plain::<ToolRow>("v_tools"),
+        plain::<ChunkRow>("v_telemetry_chunks"),
+        servers(),
+        job_summary(),
+        gpu_summary(),
+        job_with_telemetry(),
+        series(),
+        buckets(),
+        events(),
+    ];
+    views.extend(versioned::<LlmOutputRow>("v_metrumbench_llm_outputs", "v_metrumbench_llm_outputs_history"));
+    views.extend(versioned::<ResultRow>("v_benchmark_results", "v_benchmark_results_history"));
+    views
+}
+
+/// Servers, with what is no event: when the agent was last heard, and which job it runs, where the reader may see that.
+fn servers() -> ViewDef {
+    let own = shown(ServerRow::columns());
+    let mut columns = own.clone();
+    columns.extend([column("last_seen", Kind::Time), column("running_job", Kind::Text)]);
+    ViewDef {
+        name: "v_servers",
+        select: format!(
+            "select {}, p.last_seen,
+                    (select j.job from {{jobs}} j where j.server = s.server and j.status = 'running'
+                      order by j.position desc limit 1) as running_job
+               from {{servers}} s
+               left join public.presence p on p.agent_org = s.org and p.agent = s.config_code || '~' || s.hostname",
+            selected(&own, "s.")
+        ),
+        columns,
+        tables: vec!["servers", "jobs"],
+        invoker: true,
+        history: None,
+        served: true,
+    }
+}
+
+fn job_summary() -> ViewDef {
+    let view = plain::<JobSummaryRow>("v_telemetry_job_summary");
+    ViewDef { select: format!("{} where not superseded", view.select), ..view }
+}
+
+fn gpu_summary() -> ViewDef {
+    let own = shown(GpuSummaryRow::columns());
+    ViewDef {
+        select: format!(
+            "select {} from {{telemetry_gpus}} g join {{telemetry_jobs}} j
+               on j.job = g.job and j.attempt = g.attempt and not j.superseded",
+            selected(&own, "g.")
+        ),
+        tables: vec!["telemetry_gpus", "telemetry_jobs"],
+        ..plain::<GpuSummaryRow>("v_telemetry_per_gpu_summary")
+    }
+}
+
+fn job_with_telemetry() -> ViewDef {
+    let jobs = shown(JobRow::columns());
+    let mut columns = jobs.clone();
+    let mut names = selected(&jobs, "j.");
+    for c in shown(JobSummaryRow::columns()) {
+        if columns.iter().any(|own| own.name == c.name) || ACCESS.contains(&c.name.as_str()) {
+            continue;
+        }
+        let name = match c.name.as_str() {
+            "started_at" | "ended_at" | "complete" | "gaps" => format!("telemetry_{}", c.name),
+            other => other.to_owned(),
+        };
+        names.push_str(&format!(", t.{} as {name}", c.name));
+        columns.push(Column { name, ..c });
+    }
+    ViewDef {
+        name: "v_job_with_telemetry",
+        select: format!(
+            "select {names} from {{jobs}} j left join {{telemetry_jobs}} t on t.job = j.job and t.attempt = j.attempt"
+        ),
+        columns,
+        tables: vec!["jobs", "telemetry_jobs"],
+        invoker: true,
+        history: None,
+        served: true,
+    }
+}
+
+fn series_columns() -> Vec<Column> {
+    let mut columns = shown(JobColumns::columns());
+    columns.extend([
+        column("source", Kind::Text),
+        column("metric", Kind::Text),
+        column("bucket_s", Kind::Int),
+    ]);
+    columns
+}
+
+/// Buckets as arrays, a few rows an hour and line: the cheapest way to draw a chart.
+fn series() -> ViewDef {
+    let mut columns = series_columns();
+    let keys = selected(&columns, "");
+    columns.extend([
+        column("bucket_start", Kind::Times),
+        column("min", Kind::Floats),
+        column("avg", Kind::Floats),
+        column("max", Kind::Floats),
+        column("count", Kind::Ints),
+        column("segment", Kind::Time),
+        column("position", Kind::Int),
+    ]);
+    ViewDef {
+        name: "v_telemetry_series",
+        select: format!(
+            "select {keys}, starts as bucket_start, mins as min,
+                    (select array_agg(s / c order by n) from unnest(sums, counts) with ordinality as u (s, c, n)) as avg,
+                    maxs as max, counts as count, segment, position
+               from {{telemetry_segments}}"
+        ),
+        columns,
+        tables: vec!["telemetry_segments"],
+        invoker: true,
+        history: None,
+        served: true,
+    }
+}
+
+/// Buckets, one a row. Buckets of one second are the samples themselves.
+fn buckets() -> ViewDef {
+    let mut columns = series_columns();
+    let keys = selected(&columns, "s.");
+    let raw_keys = keys.replace("s.metric", "m.metric").replace("s.bucket_s", "1::bigint");
+    columns.extend([
+        column("bucket_start", Kind::Time),
+        column("min", Kind::Float),
+        column("avg", Kind::Float),
+        column("max", Kind::Float),
+        column("count", Kind::Int),
+    ]);
+    ViewDef {
+        name: "v_telemetry_buckets",
+        select: format!(
+            "select {keys}, u.bucket_start, u.min, u.sum / u.count as avg, u.max, u.count
+               from {{telemetry_segments}} s,
+                    unnest(s.starts, s.mins, s.maxs, s.sums, s.counts) as u (bucket_start, min, max, sum, count)
+             union all
+             select {raw_keys}, u.at, u.value, u.value, u.value, 1::bigint
+               from {{telemetry_chunks}} s,
+                    lateral (values ('power_w', s.power_w), ('utilization', s.utilization),
+                                    ('memory_used_bytes', s.memory_used_bytes::double precision[]),
+                                    ('ram_used_bytes', s.ram_used_bytes::double precision[])) as m (metric, readings),
+                    unnest(s.at, m.readings) as u (at, value)
+              where u.value is not null"
+        ),
+        columns,
+        tables: vec!["telemetry_segments", "telemetry_chunks"],
+        invoker: true,
+        history: None,
+        served: true,
+    }
+}
+
+/// The audit trail: every event's envelope. Reads the log itself, so the rule stands in the view: what belongs to a
+/// project follows the project, accounts see their own doings, the catalogue is everyone's, the rest is the
+/// organisation's.
+fn events() -> ViewDef {
+    ViewDef {
+        name: "v_events",
+        select: "
+            select e.position, s.stream_key as stream, e.version, e.event_type as type, e.schema_version, k.org,
+                   e.actor_kind, e.actor_id, e.occurred_at, e.recorded_at, e.event_id::text as event_id,
+                   e.causation_id::text as causation_id, e.correlation_id::text as correlation_id,
+                   encode(e.hash, 'hex') as hash, a.visibility, a.owner
+              from public.events e
+              join public.streams s on s.stream_no = e.stream_no
+              cross join lateral (
+                   select split_part(s.stream_key, '/', 1) as kind, split_part(s.stream_key, '/', 2) as org,
+                          split_part(s.stream_key, '/', 3) as second) k
+              cross join lateral (
+                   select p.visibility, p.owner from {projects} p
+                    where k.kind in ('project', 'workload', 'scenario', 'run', 'job', 'telemetry', 'progress', 'logs')
+                      and p.org = k.org and p.project_code = k.second
+                   union all
+                   select 'public', '' where k.kind in ('model', 'framework', 'config', 'tool') and k.org = '_'
+                   union all
+                   select 'private', k.second where k.kind = 'access'
+                   union all
+                   select 'organization', '' where k.kind in ('server', 'org')
+                       or (k.kind in ('model', 'framework', 'config', 'tool') and k.org <> '_')) a
+             where a.visibility = 'public'
+                or (a.visibility = 'organization' and k.org = (select current_setting('app.org', true)))
+                or (a.visibility = 'private' and a.owner <> ''
+                    and a.owner = (select current_setting('app.user', true))
+                    and k.org = (select current_setting('app.org', true)))"
+            .to_owned(),
+        columns: vec![
+            column("position", Kind::Int),
+            column("stream", Kind::Text),
+            column("version", Kind::Int),
+            column("type", Kind::Text),
+            column("schema_version", Kind::Int),
+            column("org", Kind::Text),
+            column("actor_kind", Kind::Text),
+            column("actor_id", Kind::Text),
+            column("occurred_at", Kind::Time),
+            column("recorded_at", Kind::Time),
+            column("event_id", Kind::Text),
+            column("causation_id", Kind::Text),
+            column("correlation_id", Kind::Text),
+            column("hash", Kind::Text),
+        ],
+        tables: vec!["projects"],
+        invoker: false,
+        history: None,
+        served: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_view_shows_who_owns_a_row_but_that_of_projects() {
+        for view in all().iter().filter(|v| v.name != "v_projects") {
+            assert!(!view.columns.iter().any(|c| c.name == "owner"), "{}", view.name);
+        }
+    }
+
+    #[test]
+    fn no_view_shows_a_column_twice() {
+        for view in all() {
+            let names: BTreeSet<&str> = view.columns.iter().map(|c| c.name.as_str()).collect();
+            assert_eq!(names.len(), view.columns.len(), "{}", view.name);
+        }
+    }
+}
