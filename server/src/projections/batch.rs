@@ -115,11 +115,12 @@ impl Batch {
         })
     }
 
-    /// Folds the events after `after` and up to `to`, except those in `left_out`. Nothing is written yet.
+    /// Folds the events after `after` and up to `to`, except those in `left_out`. Nothing is written yet. Without a
+    /// connection nothing is loaded: the rows held are all there are.
     pub(super) async fn fold(
         &self,
         projection: &mut dyn Projection,
-        conn: &mut PgConnection,
+        mut conn: Option<&mut PgConnection>,
         generation: i32,
         (after, to): (i64, i64),
         left_out: &BTreeMap<i64, Poison>,
@@ -141,12 +142,13 @@ impl Batch {
         }
         // Two rounds: the rows loaded first may hold the keys of others.
         for _ in 0..2 {
+            let Some(conn) = conn.as_deref_mut() else { break };
             for (recorded, event) in &concerned {
                 projection.wants(recorded, event);
             }
             let mut loaded = false;
             for table in projection.tables() {
-                loaded |= table.load(conn, generation).await?;
+                loaded |= table.load(&mut *conn, generation).await?;
             }
             if !loaded {
                 break;

@@ -75,13 +75,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// A handle on nothing, for the moment.
-    pub(super) fn detached() -> Self {
-        Self { status: watch::channel(Arc::default()).1 }
-    }
-
     /// A handle that follows a status somebody else keeps.
-    #[expect(dead_code, reason = "the runner follows")]
     pub(super) fn new(status: watch::Receiver<Arc<Status>>) -> Self {
         Self { status }
     }

@@ -241,7 +241,9 @@ async fn attempt(
     let database = |e: sqlx::Error| BatchError::Store(StoreError::from(e));
     let Member { projection, at, .. } = member;
     let mut tx = pool.begin().await.map_err(database)?;
-    let folded = batch.fold(projection.as_mut(), &mut tx, at.generation, (at.position, to), left_out).await?;
+    let folded = batch
+        .fold(projection.as_mut(), Some(&mut *tx), at.generation, (at.position, to), left_out)
+        .await?;
     // Taken before anything is written: whoever is overtaken writes nothing.
     if !store::advance(&mut tx, at, to, folded).await.map_err(database)? {
         return Ok(false);

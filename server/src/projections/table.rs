@@ -345,7 +345,7 @@ impl StoreError {
 }
 
 /// What the runner does with any table.
-pub trait AnyTable: Send {
+pub trait AnyTable: Send + Sync {
     /// The table's name, without its generation.
     fn name(&self) -> &'static str;
     /// The columns.
