@@ -1,0 +1,71 @@
+//! `GET /api/history` and `GET /api/proof`.
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use events::api::History;
+use serde::Deserialize;
+
+use super::Failure;
+use crate::auth::Principal;
+use crate::queries::history;
+use crate::state::AppState;
+
+/// What to show the history of: exactly one of `stream` and `result`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryQuery {
+    stream: Option<String>,
+    result: Option<String>,
+    after: Option<i64>,
+    limit: Option<i64>,
+}
+
+/// Which position to prove.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProofQuery {
+    position: i64,
+}
+
+fn parameters<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Failure> {
+    query.map(|Query(query)| query).map_err(|rejection| {
+        Failure::bad_request("bad_query", rejection.body_text(), "see docs/API.md for the parameters")
+    })
+}
+
+/// The events of a stream, or the chain and the events behind a result.
+pub async fn history(
+    State(state): State<AppState>,
+    principal: Principal,
+    query: Result<Query<HistoryQuery>, QueryRejection>,
+) -> Result<Json<History>, Failure> {
+    let query = parameters(query)?;
+    let (access, visibility) = (state.hub.access(), principal.visibility());
+    let (after, limit) = (query.after.unwrap_or(0), query.limit.unwrap_or(500));
+    let history = match (&query.stream, &query.result) {
+        (Some(stream), None) => {
+            history::of_stream(&state.log, access, &visibility, stream, after, limit).await?
+        }
+        (None, Some(job)) => history::of_result(&state.log, access, &visibility, job).await?,
+        _ => {
+            return Err(Failure::bad_request(
+                "bad_query",
+                "history wants one of `stream` and `result`",
+                "?stream=<stream key> or ?result=<job key>",
+            ));
+        }
+    };
+    Ok(Json(history))
+}
+
+/// An event and the proof that it is in the log.
+pub async fn proof(
+    State(state): State<AppState>,
+    principal: Principal,
+    query: Result<Query<ProofQuery>, QueryRejection>,
+) -> Result<Json<history::Proved>, Failure> {
+    let ProofQuery { position } = parameters(query)?;
+    let proved = history::proof(&state.log, state.hub.access(), &principal.visibility(), position).await?;
+    Ok(Json(proved))
+}

@@ -1,0 +1,238 @@
+//! Rows as JSON and CSV, straight from PostgreSQL's binary form.
+
+use std::io::Write;
+
+use events::Timestamp;
+use sqlx::postgres::{PgRow, PgValueFormat, PgValueRef};
+use sqlx::{Row, ValueRef};
+
+use crate::projections::Kind;
+
+/// PostgreSQL counts microseconds from 2000-01-01.
+const POSTGRES_EPOCH_US: i64 = 946_684_800_000_000;
+
+/// A value that does not have the form its column promises: a defect.
+#[derive(Debug, thiserror::Error)]
+#[error("column {column}: {what}")]
+pub struct EncodeError {
+    column: usize,
+    what: String,
+}
+
+/// Appends a row as a JSON object. `names` are JSON strings already, each with its colon.
+///
+/// # Errors
+/// A value does not have its column's form.
+pub fn json_row(row: &PgRow, names: &[String], kinds: &[Kind], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    out.push(b'{');
+    for (nth, kind) in kinds.iter().enumerate() {
+        if nth > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(names[nth].as_bytes());
+        match bytes(row, nth)? {
+            None => out.extend_from_slice(b"null"),
+            Some(bytes) => json_value(bytes, *kind, out).map_err(|what| EncodeError { column: nth, what })?,
+        }
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+/// Appends a row as a line of CSV (RFC 4180). Nothing stands for null.
+///
+/// # Errors
+/// A value does not have its column's form.
+pub fn csv_row(row: &PgRow, kinds: &[Kind], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    let mut scratch = Vec::new();
+    for (nth, kind) in kinds.iter().enumerate() {
+        if nth > 0 {
+            out.push(b',');
+        }
+        let Some(bytes) = bytes(row, nth)? else { continue };
+        if *kind == Kind::Text {
+            csv_field(bytes, out);
+            continue;
+        }
+        scratch.clear();
+        json_value(bytes, *kind, &mut scratch).map_err(|what| EncodeError { column: nth, what })?;
+        match *kind {
+            Kind::Time => out.extend_from_slice(scratch.strip_prefix(b"\"").and_then(|s| s.strip_suffix(b"\"")).unwrap_or(&scratch)),
+            _ => csv_field(&scratch, out),
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+    Ok(())
+}
+
+/// Appends one CSV field, quoted where it must be.
+pub fn csv_field(bytes: &[u8], out: &mut Vec<u8>) {
+    // An empty text is not null: it is quoted.
+    if !bytes.is_empty() && !bytes.iter().any(|b| matches!(b, b',' | b'"' | b'\n' | b'\r')) {
+        out.extend_from_slice(bytes);
+        return;
+    }
+    out.push(b'"');
+    for &byte in bytes {
+        if byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(byte);
+    }
+    out.push(b'"');
+}
+
+fn bytes(row: &PgRow, nth: usize) -> Result<Option<&[u8]>, EncodeError> {
+    let error = |what: String| EncodeError { column: nth, what };
+    let value: PgValueRef<'_> = row.try_get_raw(nth).map_err(|e| error(e.to_string()))?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    if value.format() != PgValueFormat::Binary {
+        return Err(error("not in binary form".to_owned()));
+    }
+    value.as_bytes().map(Some).map_err(|e| error(e.to_string()))
+}
+
+fn json_value(bytes: &[u8], kind: Kind, out: &mut Vec<u8>) -> Result<(), String> {
+    match kind {
+        Kind::Text => {
+            let text = std::str::from_utf8(bytes).map_err(|e| e.to_string())?;
+            serde_json::to_writer(out, text).map_err(|e| e.to_string())
+        }
+        Kind::Int => {
+            write!(out, "{}", integer(bytes)?).map_err(|e| e.to_string())
+        }
+        Kind::Float => float(bytes, out),
+        Kind::Bool => {
+            out.extend_from_slice(if bytes == [1] { b"true" } else { b"false" });
+            Ok(())
+        }
+        Kind::Time => time(bytes, out),
+        Kind::Json => {
+            // Binary jsonb is a version byte and the text.
+            let (version, json) = bytes.split_first().ok_or("empty JSON")?;
+            if *version != 1 {
+                return Err(format!("JSON version {version}"));
+            }
+            out.extend_from_slice(json);
+            Ok(())
+        }
+        Kind::Floats => array(bytes, out, float),
+        Kind::Ints => array(bytes, out, |bytes, out| {
+            write!(out, "{}", integer(bytes)?).map_err(|e| e.to_string())
+        }),
+        Kind::Times => array(bytes, out, time),
+    }
+}
+
+fn integer(bytes: &[u8]) -> Result<i64, String> {
+    let length = || format!("a whole number of {} bytes", bytes.len());
+    Ok(match bytes.len() {
+        8 => i64::from_be_bytes(bytes.try_into().map_err(|_| length())?),
+        4 => i64::from(i32::from_be_bytes(bytes.try_into().map_err(|_| length())?)),
+        2 => i64::from(i16::from_be_bytes(bytes.try_into().map_err(|_| length())?)),
+        _ => return Err(length()),
+    })
+}
+
+fn float(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let bytes = bytes.try_into().map_err(|_| format!("a number of {} bytes", bytes.len()))?;
+    let number = f64::from_be_bytes(bytes);
+    if !number.is_finite() {
+        out.extend_from_slice(b"null");
+        return Ok(());
+    }
+    write!(out, "{number}").map_err(|e| e.to_string())
+}
+
+fn time(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let time = integer(bytes)?
+        .checked_add(POSTGRES_EPOCH_US)
+        .and_then(|micros| Timestamp::from_micros(micros).ok())
+        .ok_or("a time outside the years 1 to 9999")?;
+    write!(out, "\"{time}\"").map_err(|e| e.to_string())
+}
+
+/// An array of one dimension: dimensions, flags, type, (length, lower bound), then each element with its length.
+fn array(
+    bytes: &[u8],
+    out: &mut Vec<u8>,
+    element: impl Fn(&[u8], &mut Vec<u8>) -> Result<(), String>,
+) -> Result<(), String> {
+    let word = |at: usize| -> Result<i32, String> {
+        let four = bytes.get(at..at + 4).ok_or("an array that ends early")?;
+        Ok(i32::from_be_bytes(four.try_into().map_err(|_| "four bytes")?))
+    };
+    out.push(b'[');
+    let dimensions = word(0)?;
+    if dimensions > 1 {
+        return Err(format!("an array of {dimensions} dimensions"));
+    }
+    if dimensions == 1 {
+        let length = word(12)?;
+        let mut at = 20;
+        for nth in 0..length {
+            if nth > 0 {
+                out.push(b',');
+            }
+            let size = word(at)?;
+            at += 4;
+            let Ok(size) = usize::try_from(size) else {
+                out.extend_from_slice(b"null");
+                continue;
+            };
+            element(bytes.get(at..at + size).ok_or("an array that ends early")?, out)?;
+            at += size;
+        }
+    }
+    out.push(b']');
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(bytes: &[u8], kind: Kind) -> String {
+        let mut out = Vec::new();
+        json_value(bytes, kind, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn values_keep_every_bit() {
+        assert_eq!(json(&0.1_f64.to_be_bytes(), Kind::Float), "0.1");
+        assert_eq!(json(&f64::NAN.to_be_bytes(), Kind::Float), "null");
+        assert_eq!(json(&i64::MAX.to_be_bytes(), Kind::Int), "9223372036854775807");
+        assert_eq!(json(&7_i32.to_be_bytes(), Kind::Int), "7");
+        assert_eq!(json("a\"b\n".as_bytes(), Kind::Text), "\"a\\\"b\\n\"");
+        assert_eq!(json(&0_i64.to_be_bytes(), Kind::Time), "\"2000-01-01T00:00:00.000000Z\"");
+    }
+
+    #[test]
+    fn an_array_with_a_null_is_read() {
+        let mut bytes = Vec::new();
+        for word in [1_i32, 1, 701, 2, 1, 8] {
+            bytes.extend(word.to_be_bytes());
+        }
+        bytes.extend(1.5_f64.to_be_bytes());
+        bytes.extend((-1_i32).to_be_bytes());
+        assert_eq!(json(&bytes, Kind::Floats), "[1.5,null]");
+        assert_eq!(json(&[0; 12], Kind::Floats), "[]");
+        assert!(json_value(&bytes[..22], Kind::Floats, &mut Vec::new()).is_err());
+    }
+
+    #[test]
+    fn a_csv_field_is_quoted_where_it_must_be() {
+        let field = |text: &str| {
+            let mut out = Vec::new();
+            csv_field(text.as_bytes(), &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(field("plain"), "plain");
+        assert_eq!(field("a,b"), "\"a,b\"");
+        assert_eq!(field("say \"x\""), "\"say \"\"x\"\"\"");
+        assert_eq!(field(""), "\"\"");
+    }
+}

@@ -1,0 +1,235 @@
+//! The audit trail: the events of a stream, and the chain behind a result.
+
+use std::collections::BTreeMap;
+
+use events::api::{ChainLink, EventView, History};
+use events::catalog::Event;
+use events::envelope::Recorded;
+use events::keys::{JobKey, StreamKey};
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::api::Failure;
+use crate::auth::Visibility;
+use crate::live::AccessMap;
+use crate::log::{Log, LogError};
+
+/// Events of one answer.
+const PAGE: i64 = 1000;
+
+/// An event as the API shows it.
+pub fn event_view(recorded: &Recorded) -> EventView {
+    EventView {
+        position: recorded.position,
+        stream: recorded.stream.to_string(),
+        version: recorded.version,
+        event_id: recorded.event_id.to_string(),
+        event_type: recorded.event_type.clone(),
+        schema_version: recorded.schema_version,
+        occurred_at: recorded.occurred_at,
+        recorded_at: recorded.recorded_at,
+        actor_kind: recorded.actor.kind.as_str().to_owned(),
+        actor_id: recorded.actor.id.clone(),
+        actor_name: None,
+        causation_id: recorded.causation_id.map(|id| id.to_string()),
+        correlation_id: recorded.correlation_id.map(|id| id.to_string()),
+        leaf: hex::encode(recorded.leaf),
+        hash: hex::encode(recorded.hash),
+        payload: serde_json::from_str(&recorded.payload).unwrap_or(Value::Null),
+    }
+}
+
+/// What is not there, and what the reader may not see, is answered alike.
+fn nothing_at(key: &str) -> Failure {
+    let shown: String = key.chars().take(200).collect();
+    Failure::not_found("not_found", format!("there is nothing to see at {shown:?}"), "check the key, or sign in")
+}
+
+fn stream_key(key: &str) -> Result<StreamKey, Failure> {
+    key.parse().map_err(|error: events::keys::KeyError| {
+        Failure::bad_request("bad_key", error.to_string(), "for example job/acme/p1/w1/3/c8-isl512-osl256")
+    })
+}
+
+/// The events of a stream after a position of the log.
+///
+/// # Errors
+/// The key is malformed, the stream is not there or not to be seen, or the log cannot be read.
+pub async fn of_stream(
+    log: &Log,
+    access: &AccessMap,
+    visibility: &Visibility,
+    key: &str,
+    after: i64,
+    limit: i64,
+) -> Result<History, Failure> {
+    let stream = stream_key(key)?;
+    if !access.sees(visibility, &stream) {
+        return Err(nothing_at(key));
+    }
+    let limit = limit.clamp(1, PAGE);
+    let mut events = Vec::new();
+    let mut version = 1;
+    // `after` is a position of the log; within the stream the versions before it are passed over.
+    let more = 'read: loop {
+        let page = log.read_stream(&stream, version, PAGE).await?;
+        let full = page.len() as i64 == PAGE;
+        for recorded in page {
+            version = recorded.version + 1;
+            if recorded.position <= after {
+                continue;
+            }
+            if events.len() as i64 == limit {
+                break 'read true;
+            }
+            events.push(event_view(&recorded));
+        }
+        if !full {
+            break false;
+        }
+    };
+    if events.is_empty() && version == 1 {
+        return Err(nothing_at(key));
+    }
+    let next_after = events.last().filter(|_| more).map(|e| e.position);
+    Ok(History { chain: Vec::new(), events, next_after })
+}
+
+/// The chain behind a job's result, project → workload → scenario → run → job → invocation → metrics, and the events
+/// that made it.
+///
+/// # Errors
+/// As [`of_stream`].
+pub async fn of_result(
+    log: &Log,
+    access: &AccessMap,
+    visibility: &Visibility,
+    key: &str,
+) -> Result<History, Failure> {
+    let stream = stream_key(key)?;
+    let job = JobKey::from_stream(&stream).ok().filter(|_| stream.kind() == "job").ok_or_else(|| {
+        Failure::bad_request("bad_key", format!("{stream} is no job"), "job/<org>/<project>/<workload>/<n>/<scenario>")
+    })?;
+    if !access.sees(visibility, &stream) {
+        return Err(nothing_at(key));
+    }
+    let scenario = job.scenario_key();
+    let workload = scenario.workload_key();
+    let mut chain = Vec::new();
+    let mut events: BTreeMap<i64, Recorded> = BTreeMap::new();
+    for (link, stream) in [
+        ("project", workload.project_key().stream()),
+        ("workload", workload.stream()),
+        ("scenario", scenario.stream()),
+        ("run", job.run_key().stream()),
+    ] {
+        for recorded in log.read_stream(&stream, 1, 1).await? {
+            chain.push(chain_link(link, stream.to_string(), &recorded));
+            events.insert(recorded.position, recorded);
+        }
+    }
+    let of_job = whole_stream(log, &stream).await?;
+    let first = of_job.first().ok_or_else(|| nothing_at(key))?;
+    chain.push(chain_link("job", stream.to_string(), first));
+    result_links(&of_job, &mut chain);
+    events.extend(of_job.into_iter().map(|recorded| (recorded.position, recorded)));
+    Ok(History { chain, events: events.values().map(event_view).collect(), next_after: None })
+}
+
+fn chain_link(link: &str, key: String, recorded: &Recorded) -> ChainLink {
+    ChainLink {
+        link: link.to_owned(),
+        key,
+        position: recorded.position,
+        hash: hex::encode(recorded.hash),
+        recorded_at: recorded.recorded_at,
+    }
+}
+
+/// The invocation and the metrics of the newest attempt. What an earlier attempt left is no result.
+fn result_links(of_job: &[Recorded], chain: &mut Vec<ChainLink>) {
+    let mut attempt = 0;
+    let (mut invocation, mut metrics) = (None, None);
+    for recorded in of_job {
+        let Ok(event) = Event::decode(&recorded.event_type, recorded.schema_version, &recorded.payload) else {
+            continue;
+        };
+        match event {
+            Event::JobClaimed(claimed) => {
+                attempt = claimed.attempt;
+                (invocation, metrics) = (None, None);
+            }
+            Event::JobRunning(running) if running.attempt == attempt => {
+                let tool = running.tool_argv.first().map_or("tool", |program| {
+                    program.rsplit('/').next().unwrap_or(program)
+                });
+                invocation = Some(chain_link("invocation", format!("{tool} {}", running.tool_version), recorded));
+            }
+            Event::ToolOutputRecorded(output) if output.attempt == attempt => {
+                let tool = format!("{} {}", output.invocation.tool_code, output.invocation.tool_version);
+                match &mut invocation {
+                    Some(link) => link.key = tool,
+                    None => invocation = Some(chain_link("invocation", tool, recorded)),
+                }
+                metrics = Some(chain_link("metrics", output.summary.id.to_string(), recorded));
+            }
+            _ => {}
+        }
+    }
+    chain.extend(invocation);
+    chain.extend(metrics);
+}
+
+async fn whole_stream(log: &Log, stream: &StreamKey) -> Result<Vec<Recorded>, LogError> {
+    let mut all: Vec<Recorded> = Vec::new();
+    loop {
+        let page = log.read_stream(stream, all.len() as i64 + 1, PAGE).await?;
+        let last = (page.len() as i64) < PAGE;
+        all.extend(page);
+        if last {
+            return Ok(all);
+        }
+    }
+}
+
+/// The event at a position and the proof that it is in the log.
+#[derive(Debug, Serialize)]
+pub struct Proved {
+    /// The event.
+    pub event: EventView,
+    /// Its Merkle path and the signed checkpoint. Shows nothing of other events.
+    pub proof: events::merkle::Proof,
+}
+
+/// The proof of one event.
+///
+/// # Errors
+/// There is no such position, or its event is not to be seen.
+pub async fn proof(
+    log: &Log,
+    access: &AccessMap,
+    visibility: &Visibility,
+    position: i64,
+) -> Result<Proved, Failure> {
+    let nothing = || nothing_at(&position.to_string());
+    if position < 1 {
+        return Err(Failure::new(
+            StatusCode::BAD_REQUEST,
+            "bad_position",
+            format!("{position} is no position"),
+            "positions count from 1",
+        ));
+    }
+    let found = log.read_all(position - 1, 1).await?;
+    let recorded = found.first().filter(|r| r.position == position).ok_or_else(nothing)?;
+    if !access.sees(visibility, &recorded.stream) {
+        return Err(nothing());
+    }
+    let proof = match log.proof(position).await {
+        Ok(proof) => proof,
+        Err(LogError::NoSuchPosition(_)) => return Err(nothing()),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Proved { event: event_view(recorded), proof })
+}
