@@ -15,6 +15,7 @@ pub mod log;
 pub mod plant;
 pub mod projections;
 pub mod quality;
+pub mod queries;
 pub mod readiness;
 pub mod relay;
 pub mod resolve;

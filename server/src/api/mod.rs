@@ -6,6 +6,7 @@ pub mod edge;
 pub mod error;
 pub mod extract;
 pub mod health;
+pub mod history;
 pub mod idempotency;
 pub mod live;
 pub mod metrics;
@@ -13,6 +14,7 @@ pub mod page;
 pub mod router;
 pub mod rpc;
 pub mod session;
+pub mod views;
 
 pub use error::Failure;
 pub use extract::{ApiJson, ApiPath, RequestContext};

@@ -10,7 +10,7 @@ use http::Method;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 
-use super::{agent, blobs, edge, error, health, live, metrics, page, rpc, session};
+use super::{agent, blobs, edge, error, health, history, live, metrics, page, rpc, session, views};
 use crate::auth::{Denied, Principal};
 use crate::ingest;
 use crate::state::AppState;
@@ -66,7 +66,16 @@ pub fn routes() -> Vec<Route> {
         // People.
         read("/api/session", Anyone, "Who is asking.", get(session::session)),
         write("/api/rpc/{command}", Anyone, "Every command; who may is in `rpc::COMMANDS`.", post(rpc::call)),
-        read("/api/blobs/{org}/{sha256}", Anyone, "A blob of a job in a project you may see.", get(blobs::get)),
+        read(
+            "/api/blobs/{org}/{sha256}",
+            Anyone,
+            "A blob of a job in a project you may see.",
+            get(blobs::get),
+        ),
+        // Reads.
+        read("/api/{view}", Anyone, "The rows of a view that the caller may see.", get(views::view)),
+        read("/api/history", Anyone, "The events of a stream, or behind a result.", get(history::history)),
+        read("/api/proof", Anyone, "The proof that an event is in the log.", get(history::proof)),
         read("/api/live", Anyone, "The log as it grows, as server-sent events.", get(live::live)),
         // Agents.
         write("/api/agent/enrol", Anyone, "A one-time token becomes an agent token.", post(agent::enrol)),

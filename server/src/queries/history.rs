@@ -8,42 +8,23 @@ use events::envelope::Recorded;
 use events::keys::{JobKey, StreamKey};
 use http::StatusCode;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::api::Failure;
 use crate::auth::Visibility;
-use crate::live::AccessMap;
+use crate::live::{Access, event_view};
 use crate::log::{Log, LogError};
 
 /// Events of one answer.
 const PAGE: i64 = 1000;
 
-/// An event as the API shows it.
-pub fn event_view(recorded: &Recorded) -> EventView {
-    EventView {
-        position: recorded.position,
-        stream: recorded.stream.to_string(),
-        version: recorded.version,
-        event_id: recorded.event_id.to_string(),
-        event_type: recorded.event_type.clone(),
-        schema_version: recorded.schema_version,
-        occurred_at: recorded.occurred_at,
-        recorded_at: recorded.recorded_at,
-        actor_kind: recorded.actor.kind.as_str().to_owned(),
-        actor_id: recorded.actor.id.clone(),
-        actor_name: None,
-        causation_id: recorded.causation_id.map(|id| id.to_string()),
-        correlation_id: recorded.correlation_id.map(|id| id.to_string()),
-        leaf: hex::encode(recorded.leaf),
-        hash: hex::encode(recorded.hash),
-        payload: serde_json::from_str(&recorded.payload).unwrap_or(Value::Null),
-    }
-}
-
 /// What is not there, and what the reader may not see, is answered alike.
 fn nothing_at(key: &str) -> Failure {
     let shown: String = key.chars().take(200).collect();
-    Failure::not_found("not_found", format!("there is nothing to see at {shown:?}"), "check the key, or sign in")
+    Failure::not_found(
+        "not_found",
+        format!("there is nothing to see at {shown:?}"),
+        "check the key, or sign in",
+    )
 }
 
 fn stream_key(key: &str) -> Result<StreamKey, Failure> {
@@ -58,14 +39,14 @@ fn stream_key(key: &str) -> Result<StreamKey, Failure> {
 /// The key is malformed, the stream is not there or not to be seen, or the log cannot be read.
 pub async fn of_stream(
     log: &Log,
-    access: &AccessMap,
+    access: &Access,
     visibility: &Visibility,
     key: &str,
     after: i64,
     limit: i64,
 ) -> Result<History, Failure> {
     let stream = stream_key(key)?;
-    if !access.sees(visibility, &stream) {
+    if !access.sees_stream(visibility, &stream) {
         return Err(nothing_at(key));
     }
     let limit = limit.clamp(1, PAGE);
@@ -103,15 +84,19 @@ pub async fn of_stream(
 /// As [`of_stream`].
 pub async fn of_result(
     log: &Log,
-    access: &AccessMap,
+    access: &Access,
     visibility: &Visibility,
     key: &str,
 ) -> Result<History, Failure> {
     let stream = stream_key(key)?;
     let job = JobKey::from_stream(&stream).ok().filter(|_| stream.kind() == "job").ok_or_else(|| {
-        Failure::bad_request("bad_key", format!("{stream} is no job"), "job/<org>/<project>/<workload>/<n>/<scenario>")
+        Failure::bad_request(
+            "bad_key",
+            format!("{stream} is no job"),
+            "job/<org>/<project>/<workload>/<n>/<scenario>",
+        )
     })?;
-    if !access.sees(visibility, &stream) {
+    if !access.sees_stream(visibility, &stream) {
         return Err(nothing_at(key));
     }
     let scenario = job.scenario_key();
@@ -152,7 +137,8 @@ fn result_links(of_job: &[Recorded], chain: &mut Vec<ChainLink>) {
     let mut attempt = 0;
     let (mut invocation, mut metrics) = (None, None);
     for recorded in of_job {
-        let Ok(event) = Event::decode(&recorded.event_type, recorded.schema_version, &recorded.payload) else {
+        let Ok(event) = Event::decode(&recorded.event_type, recorded.schema_version, &recorded.payload)
+        else {
             continue;
         };
         match event {
@@ -161,10 +147,12 @@ fn result_links(of_job: &[Recorded], chain: &mut Vec<ChainLink>) {
                 (invocation, metrics) = (None, None);
             }
             Event::JobRunning(running) if running.attempt == attempt => {
-                let tool = running.tool_argv.first().map_or("tool", |program| {
-                    program.rsplit('/').next().unwrap_or(program)
-                });
-                invocation = Some(chain_link("invocation", format!("{tool} {}", running.tool_version), recorded));
+                let tool = running
+                    .tool_argv
+                    .first()
+                    .map_or("tool", |program| program.rsplit('/').next().unwrap_or(program));
+                invocation =
+                    Some(chain_link("invocation", format!("{tool} {}", running.tool_version), recorded));
             }
             Event::ToolOutputRecorded(output) if output.attempt == attempt => {
                 let tool = format!("{} {}", output.invocation.tool_code, output.invocation.tool_version);
@@ -208,7 +196,7 @@ pub struct Proved {
 /// There is no such position, or its event is not to be seen.
 pub async fn proof(
     log: &Log,
-    access: &AccessMap,
+    access: &Access,
     visibility: &Visibility,
     position: i64,
 ) -> Result<Proved, Failure> {
@@ -223,7 +211,7 @@ pub async fn proof(
     }
     let found = log.read_all(position - 1, 1).await?;
     let recorded = found.first().filter(|r| r.position == position).ok_or_else(nothing)?;
-    if !access.sees(visibility, &recorded.stream) {
+    if !access.sees_stream(visibility, &recorded.stream) {
         return Err(nothing());
     }
     let proof = match log.proof(position).await {
