@@ -137,6 +137,16 @@ pub fn moment(ms: f64, now_ms: f64) -> String {
     }
 }
 
+/// `20:41` today, `28 Nov` on another day, UTC: where a column is narrow.
+pub fn day(ms: f64, now_ms: f64) -> String {
+    let (Some(t), Some(now)) = (at(ms), at(now_ms)) else { return ABSENT.to_owned() };
+    match (t.date() == now.date(), t.year() == now.year()) {
+        (true, _) => format!("{:02}:{:02}", t.hour(), t.minute()),
+        (false, true) => format!("{} {}", t.day(), &t.month().to_string()[..3]),
+        (false, false) => format!("{} {} {}", t.day(), &t.month().to_string()[..3], t.year()),
+    }
+}
+
 /// `Sunday 29 November 2026, 20:41 UTC`.
 pub fn long_moment(ms: f64) -> String {
     at(ms).map_or_else(String::new, |t| {

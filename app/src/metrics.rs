@@ -116,7 +116,6 @@ pub const DEFAULT_RESULT_COLUMNS: &[&str] = &[
     "interactivity_tps",
     "ttft_p50_ms",
     "ttft_p99_ms",
-    "tpot_avg_ms",
     "output_tokens_per_joule",
     "cost_per_million_output_tokens_usd",
     "finished_at",

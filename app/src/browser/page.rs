@@ -21,6 +21,8 @@ pub struct Page {
     pub theme: RwSignal<Option<String>>,
     /// Whether the rail is narrow by choice; nothing follows the width.
     pub narrow: RwSignal<Option<bool>>,
+    /// Whether the drawer is open.
+    pub drawer_open: RwSignal<bool>,
 }
 
 impl Page {
@@ -32,6 +34,7 @@ impl Page {
             live: Live::new(),
             theme: RwSignal::new(stored("theme").filter(|t| t == "light" || t == "dark")),
             narrow: RwSignal::new(stored("rail").map(|r| r == "narrow")),
+            drawer_open: RwSignal::new(false),
         };
         provide_context(page);
         page.read_session();
@@ -70,6 +73,11 @@ impl Page {
     /// The organisation worked in; empty for anonymous readers.
     pub fn org(self) -> String {
         self.session.with(|s| s.as_ref().and_then(|s| s.org.clone())).unwrap_or_default()
+    }
+
+    /// The organisation worked in, for a component that is made anew when the reader changes.
+    pub fn org_now(self) -> String {
+        untrack(|| self.org())
     }
 
     /// Whether somebody is signed in.

@@ -120,6 +120,8 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
     }
     let (mut traces, mut notes, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
     let height = |value: f64| if options.log { value.max(1e-9).log10() } else { value };
+    let rightmost = all().map(|p| p.concurrency).fold(0.0, f64::max);
+    let highest = all().map(|p| p.value).fold(0.0, f64::max);
     for (place, line) in lines.iter().enumerate().filter(|(_, l)| !l.points.is_empty()) {
         let ink = series(place);
         let symbol = MARKERS[place % MARKERS.len()];
@@ -148,8 +150,11 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
         if lines.len() > 1
             && let Some(last) = line.points.last()
         {
-            notes.push(note(&line.name, json!({"x": last.concurrency.log2(), "y": height(last.value), "xanchor": "right",
-                "yanchor": if place % 2 == 0 { "bottom" } else { "top" }, "xshift": -8, "yshift": if place % 2 == 0 { 4 } else { -4 },
+            // At the right edge the name stands before the last point, else after it.
+            let edge = last.concurrency >= rightmost;
+            let above = place % 2 == 0 || last.value < highest * 0.2;
+            notes.push(note(&line.name, json!({"x": last.concurrency.log2(), "y": height(last.value), "xanchor": if edge { "right" } else { "left" },
+                "yanchor": if above { "bottom" } else { "top" }, "xshift": if edge { -8 } else { 6 }, "yshift": if above { 4 } else { -4 },
                 "font": {"size": 12, "color": ink}})));
         }
     }

@@ -9,6 +9,9 @@ use crate::state::job_feed::{JobFeed, Point, thin};
 /// Points drawn a line at most; a line of more is joined.
 const MOST_POINTS: usize = 600;
 
+/// The height of the axis over the highest value.
+const HEADROOM: f64 = 1.26;
+
 /// What a chart of telemetry shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quantity {
@@ -56,7 +59,7 @@ impl Quantity {
             unit: "GB",
             scale: 1e-9,
             top: total_bytes.map(|b| b * 1e-9),
-            limit: total_bytes.map(|b| (b * 1e-9, "all there is")),
+            limit: total_bytes.map(|b| (b * 1e-9, "installed")),
         }
     }
 
@@ -82,7 +85,7 @@ impl Quantity {
             unit: "GB",
             scale: 1e-9,
             top: total_bytes.map(|b| b * 1e-9),
-            limit: total_bytes.map(|b| (b * 1e-9, "all there is")),
+            limit: total_bytes.map(|b| (b * 1e-9, "installed")),
         }
     }
 }
@@ -169,15 +172,19 @@ pub fn figure(feed: &JobFeed, quantity: &Quantity, colour: &str) -> Figure {
 
     let most = lines.iter().flat_map(|(_, l)| l).map(|p| shown(p.max)).fold(0.0, f64::max);
     let top = quantity.top.map_or(most, |top| top.max(most));
-    let tick_values = ticks(top, 3);
+    let mut tick_values = ticks(top, 4);
+    if quantity.top.is_some() {
+        tick_values.retain(|tick| *tick <= top * 1.02);
+    }
     let limit = quantity.limit.filter(|(at, _)| *at <= top * 1.2);
-    let range_top = tick_values.last().copied().unwrap_or(top).max(limit.map_or(0.0, |(at, _)| at)) * 1.12;
+    // Above the highest tick there is room for the phases' names.
+    let range_top = tick_values.last().copied().unwrap_or(top).max(top) * HEADROOM;
     let mut shapes = bands(feed, begin, end);
     let mut notes = Vec::new();
     if let Some((at, name)) = limit {
         shapes.push(json!({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": at, "y1": at,
             "line": {"width": 1, "dash": "dot", "color": "--ink-3"}}));
-        notes.push(note(name, json!({"xref": "paper", "x": 1, "y": at, "xanchor": "right", "yanchor": "bottom",
+        notes.push(note(&format!("{} {} {name}", significant(at), quantity.unit), json!({"xref": "paper", "x": 1, "y": at, "xanchor": "right", "yanchor": "bottom",
             "font": {"size": 12, "color": "--ink-3"}})));
     }
     let span = ((end - begin) / 1000.0).max(10.0);
@@ -237,7 +244,7 @@ pub fn throughput(feed: &JobFeed, colour: &str) -> Figure {
     let thinned: Vec<Point> =
         thin(&points.iter().map(|(at, v)| Point { at: *at, min: *v, avg: *v, max: *v }).collect::<Vec<_>>(), MOST_POINTS);
     let most = thinned.iter().map(|p| p.avg).fold(0.0, f64::max);
-    let tick_values = ticks(most, 3);
+    let tick_values = ticks(most, 4);
     let lines = [("Output".to_owned(), thinned)];
     let quantity = Quantity { title: "Running throughput", unit: "tok/s", ..Quantity::gpu_power() };
     Figure {
@@ -249,7 +256,7 @@ pub fn throughput(feed: &JobFeed, colour: &str) -> Figure {
         layout: layout(json!({
             "shapes": bands(feed, begin, end), "margin": {"l": 40, "r": 4, "t": 4, "b": 22},
             "xaxis": axis(json!({"showgrid": false, "range": [0, ((end - begin) / 1000.0).max(10.0)], "ticksuffix": " s", "nticks": 8, "showspikes": true})),
-            "yaxis": axis(json!({"range": [0, tick_values.last().copied().unwrap_or(1.0) * 1.12], "tickvals": tick_values})),
+            "yaxis": axis(json!({"range": [0, tick_values.last().copied().unwrap_or(1.0) * HEADROOM], "tickvals": tick_values})),
         })),
         head: vec!["Second".to_owned(), "tok/s".to_owned()],
         rows: table(&lines, begin, 1.0),

@@ -53,6 +53,8 @@ impl Shown {
 pub fn Drawer() -> impl IntoView {
     let location = use_location();
     let shown = Memo::new(move |_| location.search.with(|s| Shown::read(&Query::parse(s))));
+    let page = crate::browser::page::Page::expect();
+    Effect::new(move |_| page.drawer_open.set(shown.with(Option::is_some)));
     move || {
         shown.get().map(|shown| {
             let body = match shown {

@@ -29,7 +29,9 @@ pub fn App() -> impl IntoView {
     Effect::new(move |_| {
         let Some(root) = document().document_element() else { return };
         let width = window().inner_width().ok().and_then(|w| w.as_f64()).unwrap_or(1440.0);
-        let narrow = page.narrow.get().unwrap_or(width > 720.0 && width < 1360.0);
+        // A drawer takes its own column: the rail gives way, unless the reader wants it wide.
+        let room = if page.drawer_open.get() { 1640.0 } else { 1360.0 };
+        let narrow = page.narrow.get().unwrap_or(width > 720.0 && width < room);
         let _ = if narrow { root.set_attribute("data-rail", "narrow") } else { root.remove_attribute("data-rail") };
     });
     view! {

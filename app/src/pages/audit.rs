@@ -67,7 +67,7 @@ pub fn Audit() -> impl IntoView {
     let filter = Memo::new(move |_| location.search.with(|s| Filter::read(&Query::parse(s))));
     let events = use_rows(move || Some(filter.with(Filter::request)));
     let fresh = RwSignal::new(0usize);
-    let org = page.org();
+    let org = page.org_now();
     if !org.is_empty() {
         page.live.listen(vec![org.clone()], move |events| {
             fresh.try_update(|n| *n += events.len());

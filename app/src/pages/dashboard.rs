@@ -17,7 +17,7 @@ use crate::state::live;
 #[component]
 pub fn Dashboard() -> impl IntoView {
     let page = Page::expect();
-    let org = page.org();
+    let org = page.org_now();
     let running = use_rows(|| Some("/api/v_jobs?status=in.(queued,running)&order=claimed_at.asc.nullslast,position.asc&limit=100".into()));
     let ended = use_rows(|| Some("/api/v_jobs?status=in.(completed,failed,cancelled)&order=finished_at.desc.nullslast&limit=14".into()));
     let results = use_rows(|| Some("/api/v_benchmark_results?order=finished_at.desc.nullslast&limit=20".into()));

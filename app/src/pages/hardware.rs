@@ -20,7 +20,7 @@ use crate::state::live;
 pub fn Hardware() -> impl IntoView {
     let page = Page::expect();
     let servers = use_rows(|| Some("/api/v_servers?order=server.asc".into()));
-    let org = page.org();
+    let org = page.org_now();
     if !org.is_empty() {
         keep_live(servers, vec![format!("{org}:server+job")], live::fold_server, |e| matches!(live::kind(e), "server" | "job"));
     }
@@ -38,7 +38,7 @@ pub fn Hardware() -> impl IntoView {
     let adding = RwSignal::new(false);
     view! {
         <PageHead title="Hardware" meta=move || words(&servers.all()).into_any()>
-            {page.signed_in().then(|| view! {
+            {untrack(|| page.signed_in()).then(|| view! {
                 <button type="button" class="button button-primary" data-testid="add-server" on:click=move |_| adding.set(true)>"Add server"</button>
             })}
         </PageHead>

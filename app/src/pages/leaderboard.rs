@@ -38,7 +38,7 @@ pub fn Leaderboard() -> impl IntoView {
         let real = if simulated.get() { "" } else { "&simulated=is.false" };
         Some(format!("/api/v_benchmark_results?{key}=not.is.null{real}&suspicious=is.false&order={key}.{better}&limit=500"))
     });
-    let org = page.org();
+    let org = page.org_now();
     if !org.is_empty() {
         keep_live(results, vec![format!("{org}:job")], |_, _| false, |e| e.event_type == "job.completed" || e.event_type.starts_with("quality."));
     }

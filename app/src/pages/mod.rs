@@ -58,7 +58,7 @@ pub fn unknown_key(what: &str, key: &str) -> AnyView {
             <Empty words>
                 {up.map(|up| view! { <a class="button" href=format!("/projects/{up}")>{up.clone()}</a> })}
                 <a class="button" href="/projects">"All projects"</a>
-                {(!page.signed_in()).then(|| view! { <a class="button button-primary" href="/sign-in">"Sign in"</a> })}
+                {(!untrack(|| page.signed_in())).then(|| view! { <a class="button button-primary" href="/sign-in">"Sign in"</a> })}
             </Empty>
         </div>
     }

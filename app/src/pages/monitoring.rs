@@ -13,7 +13,7 @@ use crate::state::live;
 #[component]
 pub fn Monitoring() -> impl IntoView {
     let page = Page::expect();
-    let org = page.org();
+    let org = page.org_now();
     let path = if org.is_empty() { "_".to_owned() } else { org };
     let running = use_rows(|| Some("/api/v_jobs?status=eq.running&order=claimed_at.asc&limit=200".into()));
     let waiting = use_rows(|| Some("/api/v_jobs?status=in.(pending,queued)&order=position.asc,ordinal.asc&limit=200".into()));

@@ -18,7 +18,7 @@ use crate::parts::{CopyButton, PageHead};
 pub fn Profile() -> impl IntoView {
     let page = Page::expect();
     let navigate = use_navigate();
-    if !page.signed_in() {
+    if !untrack(|| page.signed_in()) {
         return view! {
             <PageHead title="Visitor"/>
             <Empty words="You see what is public. Sign in to see your organisation's projects and to run benchmarks.">
@@ -32,7 +32,7 @@ pub fn Profile() -> impl IntoView {
     let facts = [
         ("Name", session.as_ref().and_then(|s| s.name.clone()).unwrap_or_default()),
         ("Account", session.as_ref().and_then(|s| s.user.clone()).unwrap_or_default()),
-        ("Organization", page.org()),
+        ("Organization", page.org_now()),
         ("Role", role.to_owned()),
         ("Control plane", session.as_ref().map(|s| s.version.clone()).unwrap_or_default()),
     ];

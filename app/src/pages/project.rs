@@ -50,7 +50,7 @@ pub fn Project(org: String, project: String) -> impl IntoView {
             }
         >
             <a class="button" href=report>"Open in Reporting"</a>
-            {page.signed_in().then(|| view! { <a class="button button-primary" href=add.clone() data-testid="add-workload">"Add workload"</a> })}
+            {untrack(|| page.signed_in()).then(|| view! { <a class="button button-primary" href=add.clone() data-testid="add-workload">"Add workload"</a> })}
         </PageHead>
         {move || match (projects.rows.with(|r| r.as_ref().map(Vec::len)), projects.trouble.get()) {
             (Some(0), _) => super::unknown_key("project", &key),
@@ -154,7 +154,7 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
     view! {
         <li class="workload-row" data-testid="workload" data-code=row.text("workload_code")>
             <div>
-                <h3 class="key">{swatch(&key_series(&row.text("workload_code")))}{row.text("workload_code")}</h3>
+                <h3 class="key">{swatch(&key_series(&row.text("model_code")))}{row.text("workload_code")}</h3>
                 <p class="meta">
                     <span class="key">{row.text("model_code")}</span>
                     {format!(" · {} {} · {quantization} · {} · {} scenarios", row.text("framework_code"), row.text("framework_version"), row.text("tool_code"), maybe_count(row.whole("scenarios")))}
@@ -163,7 +163,7 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
                     <p role="alert"><span class="status" data-status="failed">{t.error.message}</span>" "<span class="meta">{t.error.hint}</span></p>
                 })}
             </div>
-            {page.signed_in().then(|| view! {
+            {untrack(|| page.signed_in()).then(|| view! {
                 <div class="actions">
                     <label>
                         <span class="visually-hidden">"Server"</span>
@@ -188,7 +188,7 @@ fn runs_table(list: &[Row]) -> AnyView {
         view! {
             <tr data-testid="run">
                 <th scope="row" class="card-title">
-                    <a class="key" href=row.run_path()>{swatch(&key_series(&row.text("workload_code")))}{format!("{} / {}", row.text("workload_code"), row.text("run_number"))}</a>
+                    <a class="key" href=row.run_path()>{format!("{} / {}", row.text("workload_code"), row.text("run_number"))}</a>
                 </th>
                 <td class="card-figure" data-label="Status"><Status row=Signal::stored(row.clone())/></td>
                 <td class="number card-figure" data-label="Jobs">{jobs}{failed}</td>

@@ -63,9 +63,10 @@ pub fn NewProject() -> impl IntoView {
     };
     let models = use_rows(|| Some("/api/v_models?order=model_code.asc&limit=500".into()));
     let frameworks = use_rows(|| Some("/api/v_frameworks?order=framework_code.asc&limit=500".into()));
+    let tools = use_rows(|| Some("/api/v_tools?order=tool_code.asc".into()));
     let servers = use_rows(|| Some("/api/v_servers?order=server.asc".into()));
     let projects = use_rows(|| Some("/api/v_projects?select=project_code&limit=1000".into()));
-    let org = page.org();
+    let org = page.org_now();
     if !org.is_empty() {
         keep_live(servers, vec![format!("{org}:server")], live::fold_server, |e| live::kind(e) == "server");
     }
@@ -83,7 +84,7 @@ pub fn NewProject() -> impl IntoView {
     });
     check_while_typing(form, servers);
 
-    if !page.signed_in() {
+    if !untrack(|| page.signed_in()) {
         return super::unknown_key("page for visitors:", "/projects/new");
     }
     let title = if form.existing.is_some() { "New workload" } else { "New project" };
@@ -92,7 +93,7 @@ pub fn NewProject() -> impl IntoView {
             <div class="span-8">
                 <PageHead title meta=|| "nothing runs until you execute; every change is an event".into_any()/>
                 <ProjectFields form projects/>
-                <Workload form models frameworks servers/>
+                <Workload form models frameworks tools servers/>
                 <Commands form/>
             </div>
             <div class="span-4 sticky-side stack">
@@ -187,7 +188,7 @@ fn select(
 }
 
 #[component]
-fn Workload(form: Form, models: Rows, frameworks: Rows, servers: Rows) -> impl IntoView {
+fn Workload(form: Form, models: Rows, frameworks: Rows, tools: Rows, servers: Rows) -> impl IntoView {
     let draft = form.draft;
     let same = |list: Vec<String>| list.into_iter().map(|c| (c.clone(), c)).collect::<Vec<_>>();
     let code = move || draft.with(|d| {
@@ -200,16 +201,6 @@ fn Workload(form: Form, models: Rows, frameworks: Rows, servers: Rows) -> impl I
                 <h2 id="workload-1">"Workload"</h2>
                 <span class="key quiet">{code}</span>
             </div>
-            <fieldset>
-                <legend class="visually-hidden">"Kind of workload"</legend>
-                <div class="kinds">
-                    <label>
-                        <input type="radio" name="kind" checked/>
-                        <b>"Text generation"</b>
-                        <span class="key quiet">"metrumbench-llm"</span>
-                    </label>
-                </div>
-            </fieldset>
             <div class="form-grid">
                 {select("model", "Model", "span-5", move || draft.with(|d| d.model.clone()), move || same(codes(&models.all(), "model_code")), move |v| draft.update(|d| d.model = v))}
                 {select("framework", "Framework", "span-2 half", move || draft.with(|d| d.framework.clone()), move || same(codes(&frameworks.all(), "framework_code")), move |v| {
@@ -220,8 +211,9 @@ fn Workload(form: Form, models: Rows, frameworks: Rows, servers: Rows) -> impl I
                 })}
                 {select("framework-version", "Version", "span-2 half", move || draft.with(|d| d.version.clone()), move || same(versions(&frameworks.all(), &draft.with(|d| d.framework.clone()))), move |v| draft.update(|d| d.version = v))}
                 {select("quantization", "Quantization", "span-3 half", move || draft.with(|d| d.quantization.clone()), quantizations, move |v| draft.update(|d| d.quantization = v))}
-                {select("server", "Server", "span-5", move || form.server.get(), move || servers.all().iter().map(|s| (s.text("server"), server_words(s))).collect(), move |v| form.server.set(v))}
-                <label class="field span-4">
+                {select("server", "Server", "span-4", move || form.server.get(), move || servers.all().iter().map(|s| (s.text("server"), server_words(s))).collect(), move |v| form.server.set(v))}
+                {select("tool", "Tool", "span-3 half", move || draft.with(|d| d.tool.clone()), move || same(tool_codes(&tools.all())), move |v| draft.update(|d| d.tool = v))}
+                <label class="field span-3 half">
                     <span class="field-label">"Requests per scenario"</span>
                     <input
                         class="control"
@@ -232,7 +224,7 @@ fn Workload(form: Form, models: Rows, frameworks: Rows, servers: Rows) -> impl I
                         on:input=move |event| draft.update(|d| d.requests = event_target_value(&event))
                     />
                 </label>
-                <fieldset class="field span-3">
+                <fieldset class="field span-2">
                     <legend class="field-label">"Streaming"</legend>
                     <span class="segmented">
                         <label><input type="radio" name="streaming" prop:checked=move || draft.with(|d| d.streaming) on:change=move |_| draft.update(|d| d.streaming = true)/>"On"</label>
@@ -283,6 +275,12 @@ fn Workload(form: Form, models: Rows, frameworks: Rows, servers: Rows) -> impl I
         </section>
     }
     .into_any()
+}
+
+/// The tools of the catalogue; until it is read, the one there always is.
+fn tool_codes(tools: &[Row]) -> Vec<String> {
+    let codes = codes(tools, "tool_code");
+    if codes.is_empty() { vec![events::workload::TOOL_METRUMBENCH_LLM.to_owned()] } else { codes }
 }
 
 fn quantizations() -> Vec<(String, String)> {
@@ -546,7 +544,7 @@ fn Actions(form: Form, servers: Rows) -> impl IntoView {
         form.busy.set(true);
         save_trouble.set(None);
         let navigate = navigate.clone();
-        let org = page.org();
+        let org = page.org_now();
         let chosen = form.server.get_untracked();
         let server = servers.rows.with_untracked(|r| r.iter().flatten().find(|s| s.text("server") == chosen).cloned());
         spawn_local(async move {

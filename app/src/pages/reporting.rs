@@ -59,7 +59,7 @@ pub fn Reporting() -> impl IntoView {
     let everything = use_rows_counted(|| Some("/api/v_benchmark_results?limit=1".into()));
     // New rows wait behind a pill: what the reader looks at does not move.
     let fresh = RwSignal::new(0usize);
-    let org = page.org();
+    let org = page.org_now();
     if !org.is_empty() {
         page.live.listen(vec![format!("{org}:job")], move |events| {
             let new = events.iter().filter(|e| e.event_type.starts_with("tool_output.")).count();
@@ -262,7 +262,7 @@ fn table(rows: &[Row], settings: Settings) -> AnyView {
     let report = settings.report.get_untracked();
     let columns: Vec<_> = report.columns.iter().filter_map(|k| column(k)).collect();
     // On a phone the first three measured columns stay.
-    let on_card: Vec<&str> = columns.iter().filter(|c| c.kind == crate::metrics::Kind::Metric).take(3).map(|c| c.key).collect();
+    let on_card: Vec<&str> = columns.iter().filter(|c| c.kind == crate::metrics::Kind::Metric && c.key != "output_tokens_per_second_per_gpu").take(2).map(|c| c.key).collect();
     let heads = columns.iter().map(|c| {
         let c = *c;
         let sort = move || {
@@ -280,7 +280,7 @@ fn table(rows: &[Row], settings: Settings) -> AnyView {
         view! { <tr data-testid="result" data-job=row.text("job")>{cells.collect_view()}</tr> }
     });
     view! {
-        <div class="table-scroll">
+        <div class="table-scroll table-own">
             <table class="data-table dense" data-testid="results">
                 <caption class="visually-hidden">"Results"</caption>
                 <thead><tr>{heads.collect_view()}</tr></thead>

@@ -146,9 +146,11 @@ impl Draft {
             self.model = there.or(models.first()).map(|m| m.text("model_code")).unwrap_or_default();
         }
         if self.framework.is_empty() {
-            let no_gpu = server.is_none_or(|s| s.whole("gpu_count").unwrap_or(0) == 0);
-            let wanted = if no_gpu { "llama-cpp" } else { "vllm" };
-            let there = frameworks.iter().find(|f| f.text("framework_code") == wanted);
+            // The first framework whose program the server has.
+            let there = frameworks.iter().find(|f| {
+                let program = f.list("serve_argv").into_iter().next();
+                program.is_some_and(|p| server.is_some_and(|s| has(s, "executables", &p)))
+            });
             self.framework = there.or(frameworks.first()).map(|f| f.text("framework_code")).unwrap_or_default();
         }
         let versions = versions(frameworks, &self.framework);
@@ -196,11 +198,11 @@ mod tests {
 
     #[test]
     fn a_fresh_draft_suits_the_server_it_is_for() {
-        let server = row(json!({"models": ["google/gemma-3-270m-it"], "gpu_count": 0}));
+        let server = row(json!({"models": ["google/gemma-3-270m-it"], "executables": ["llama-server"]}));
         let models = [row(json!({"model_code": "meta-llama/Llama-3.3-70B"})), row(json!({"model_code": "google/gemma-3-270m-it"}))];
         let frameworks = [
-            row(json!({"framework_code": "vllm", "framework_version": "0.28.0"})),
-            row(json!({"framework_code": "llama-cpp", "framework_version": "b6000"})),
+            row(json!({"framework_code": "vllm", "framework_version": "0.28.0", "serve_argv": ["vllm", "serve"]})),
+            row(json!({"framework_code": "llama-cpp", "framework_version": "b6000", "serve_argv": ["llama-server"]})),
         ];
         let mut draft = Draft::default();
         draft.suit(Some(&server), &models, &frameworks);

@@ -41,8 +41,8 @@ pub fn PageHead(
     view! {
         <div class="page-head" class:split=split>
             <h1 tabindex="-1" node_ref=heading data-testid="title">{title}</h1>
-            {status.map(|s| s.run())}
-            <p class="meta">{meta.map(|m| m.run())}</p>
+            {status.map(|s| move || s.run())}
+            <p class="meta">{meta.map(|m| move || m.run())}</p>
             <div class="actions">{children.map(|c| c())}</div>
         </div>
     }
@@ -149,11 +149,11 @@ pub fn command(argv: &[String]) -> AnyView {
     let mut parts: Vec<AnyView> = vec![view! { <b>{program.clone()}</b> }.into_any()];
     let mut words = rest.iter().peekable();
     while let Some(word) = words.next() {
-        if let Some((flag, value)) = word.split_once('=').filter(|(flag, _)| flag.starts_with('-')) {
+        if let Some((flag, value)) = word.split_once('=').filter(|(flag, _)| flag.starts_with('-') && word.len() < 48) {
             parts.push(view! { " "<span>{format!("{flag}=")}<b>{value.to_owned()}</b></span> }.into_any());
         } else if word.starts_with('-') {
             match words.next_if(|next| !next.starts_with('-') || next[1..].parse::<f64>().is_ok()) {
-                Some(value) if value.len() < 60 => {
+                Some(value) if value.len() < 32 => {
                     parts.push(view! { " "<span>{format!("{word} ")}<b>{value.clone()}</b></span> }.into_any());
                 }
                 Some(value) => parts.push(view! { " "{format!("{word} ")}<b>{value.clone()}</b> }.into_any()),

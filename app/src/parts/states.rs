@@ -44,7 +44,7 @@ pub fn Empty(
 pub fn trouble_view(trouble: &Trouble, retry: impl Fn() + 'static) -> AnyView {
     let page = Page::expect();
     let error = trouble.error.clone();
-    let sign_in = matches!(trouble.status, 401 | 403 | 404) && !page.signed_in();
+    let sign_in = matches!(trouble.status, 401 | 403 | 404) && !untrack(|| page.signed_in());
     let passing = trouble.may_pass();
     view! {
         <div class="empty" role="alert" data-testid="trouble" data-code=error.code.clone()>

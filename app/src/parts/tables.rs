@@ -5,7 +5,7 @@ use leptos_router::hooks::use_location;
 
 use crate::browser::now_ms;
 use crate::charts::key_series;
-use crate::format::{ABSENT, full, maybe_count, moment, significant};
+use crate::format::{ABSENT, day, full, maybe_count, significant};
 use crate::frame::drawer_href;
 use crate::metrics::{Column, Kind};
 use crate::row::Row;
@@ -106,7 +106,7 @@ pub fn cell(row: &Row, column: &'static Column, figure_on_card: bool) -> AnyView
         Kind::Time => {
             let at = row.millis(column.key);
             let title = row.text(column.key);
-            view! { <td class="number" title=title>{at.map_or_else(|| ABSENT.to_owned(), |at| moment(at, now_ms()))}</td> }.into_any()
+            view! { <td class="number" title=title>{at.map_or_else(|| ABSENT.to_owned(), |at| day(at, now_ms()))}</td> }.into_any()
         }
         Kind::Status => {
             let row = row.clone();
@@ -130,7 +130,7 @@ fn words(row: &Row, key: &str) -> String {
 fn key_cell(row: &Row, key: &str) -> AnyView {
     match key {
         "workload_code" => {
-            let token = key_series(&row.text("workload_code"));
+            let token = key_series(&row.text("model_code"));
             view! {
                 <th scope="row" class="card-title">
                     <a class="key" href=row.run_path()>
