@@ -140,9 +140,7 @@ pub async fn call<T: DeserializeOwned>(procedure: &str, arguments: &impl Seriali
     let path = format!("/api/rpc/{procedure}");
     let body = serde_json::to_string(arguments)
         .map_err(|error| Trouble::new(0, "unwritable_request", error.to_string(), ""))?;
-    // A request that is sent again, by a proxy or a person, does its work once.
-    let key = format!("{:x}{:x}", (js_sys::Math::random() * 1e15) as u64, (js_sys::Math::random() * 1e15) as u64);
-    let answer = send("POST", &path, Some(body), &[("accept", "application/json".into()), ("idempotency-key", key)]).await?;
+    let answer = send("POST", &path, Some(body), &[("accept", "application/json".into())]).await?;
     read(&path, if answer.body.is_empty() { "null" } else { &answer.body })
 }
 
@@ -151,5 +149,11 @@ pub async fn call<T: DeserializeOwned>(procedure: &str, arguments: &impl Seriali
 /// # Errors
 /// As [`get`].
 pub async fn command(name: &str, arguments: &impl Serialize) -> Result<CommandReply, Trouble> {
-    call(name, arguments).await
+    let path = format!("/api/rpc/{name}");
+    let body = serde_json::to_string(arguments)
+        .map_err(|error| Trouble::new(0, "unwritable_request", error.to_string(), ""))?;
+    // A request that something on the way sends again does its work once.
+    let key = format!("{:x}-{:x}", (js_sys::Math::random() * 1e15) as u64, (js_sys::Math::random() * 1e15) as u64);
+    let answer = send("POST", &path, Some(body), &[("accept", "application/json".into()), ("idempotency-key", key)]).await?;
+    read(&path, &answer.body)
 }

@@ -13,6 +13,7 @@ use wasm_bindgen::prelude::*;
 use super::now_ms;
 use crate::state::cursor::{Cursor, Verdict};
 use crate::state::report::percent;
+use crate::state::topics::wants;
 
 /// How the stream stands; the indicator in the top bar says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub enum Status {
 const BATCH_MS: f64 = 250.0;
 /// A stream that says nothing for so long is dead: the head comes every 15 s.
 const SILENCE_MS: f64 = 40_000.0;
+/// A stream that has said nothing for so long has nothing left to catch up with.
+const QUIET_MS: f64 = 800.0;
 /// Events kept for a tab that does not draw; beyond that everything is read again.
 const MOST_QUEUED: usize = 20_000;
 
@@ -86,7 +89,7 @@ impl Live {
             epoch: RwSignal::new(0),
             inner: StoredValue::new_local(Inner::default()),
         };
-        if let Ok(timer) = set_interval_with_handle(move || live.watch(), Duration::from_secs(5)) {
+        if let Ok(timer) = set_interval_with_handle(move || live.watch(), Duration::from_secs(1)) {
             on_cleanup(move || timer.clear());
         }
         live
@@ -108,7 +111,7 @@ impl Live {
 
     /// The position that a reading must reach to miss nothing of what the stream will not send any more.
     pub fn at_least(self) -> i64 {
-        self.inner.try_with_value(|inner| inner.cursor.position.unwrap_or(0).max(inner.floor)).unwrap_or(0)
+        self.inner.try_with_value(|inner| inner.cursor.resume().unwrap_or(0).max(inner.floor)).unwrap_or(0)
     }
 
     /// From now on a reading must show what a command at this position did.
@@ -155,7 +158,7 @@ impl Live {
     }
 
     fn connect(self, topics: String) {
-        let after = self.inner.try_with_value(|inner| inner.cursor.position).flatten();
+        let after = self.inner.try_with_value(|inner| inner.cursor.resume()).flatten();
         let mut url = format!("/api/live?topics={}", percent(&topics));
         if let Some(after) = after {
             url.push_str(&format!("&after={after}"));
@@ -170,7 +173,7 @@ impl Live {
         let handlers = vec![
             on("event", Box::new(move |message| self.on_event(&data(&message)))),
             on("head", Box::new(move |message| self.on_head(&data(&message)))),
-            on("resync", Box::new(move |_| self.lost())),
+            on("resync", Box::new(move |message| self.on_resync(&data(&message)))),
             on("error", Box::new(move |_| self.broken())),
         ];
         self.inner.try_update_value(|inner| {
@@ -215,6 +218,14 @@ impl Live {
         self.tell();
     }
 
+    /// Too far behind to be told everything: everything is read again, and the stream goes on from the head.
+    fn on_resync(self, data: &str) {
+        if let Ok(head) = serde_json::from_str::<LiveHead>(data) {
+            self.inner.try_update_value(|inner| inner.cursor.jump(head.position));
+        }
+        self.lost();
+    }
+
     /// Something may be missing: everything is read again.
     fn lost(self) {
         self.inner.try_update_value(|inner| inner.queue.clear());
@@ -222,10 +233,19 @@ impl Live {
     }
 
     fn tell(self) {
-        let now = self.inner.try_with_value(|inner| (inner.cursor.head, inner.cursor.at_head()));
-        if let Some((head, at_head)) = now {
+        let now = self.inner.try_with_value(|inner| {
+            // What was missed is sent without a pause: a quiet stream has nothing left to send.
+            let quiet = inner.cursor.greeted() && now_ms() - inner.last_message > QUIET_MS;
+            (inner.cursor.head, quiet || inner.cursor.at_head(), inner.source.is_some())
+        });
+        if let Some((head, at_head, true)) = now {
             self.head.try_set(head);
-            let status = if at_head { Status::AtHead } else { Status::CatchingUp };
+            let greeted = self.inner.try_with_value(|inner| inner.cursor.greeted()).unwrap_or(false);
+            let status = match (greeted, at_head) {
+                (false, _) => return,
+                (true, true) => Status::AtHead,
+                (true, false) => Status::CatchingUp,
+            };
             if self.status.try_get_untracked() != Some(status) {
                 self.status.try_set(status);
             }
@@ -236,10 +256,13 @@ impl Live {
         let wait = self.inner.try_update_value(|inner| {
             inner.source = None;
             inner.tries += 1;
-            (inner.tries, (250.0 * 2f64.powi(inner.tries.min(6) as i32)).min(15_000.0) * (0.75 + js_sys::Math::random() / 2.0))
+            // The control plane ends a stream now and then, to judge again who may see what: the first try is quick.
+            (inner.tries, (if inner.tries == 1 { 60.0 } else { 250.0 } * 2f64.powi(inner.tries.min(6) as i32)).min(15_000.0) * (0.75 + js_sys::Math::random() / 2.0))
         });
         if let Some((tries, wait)) = wait {
-            self.status.try_set(Status::Reconnecting(tries));
+            if tries > 1 {
+                self.status.try_set(Status::Reconnecting(tries - 1));
+            }
             set_timeout(
                 move || {
                     let idle = self.inner.try_with_value(|inner| inner.source.is_none()).unwrap_or(false);
@@ -257,6 +280,8 @@ impl Live {
         let dead = self.inner.try_with_value(|i| i.source.is_some() && now_ms() - i.last_message > SILENCE_MS);
         if dead == Some(true) {
             self.broken();
+        } else if matches!(self.status.try_get_untracked(), Some(Status::CatchingUp | Status::Connecting)) {
+            self.tell();
         }
     }
 
@@ -284,14 +309,19 @@ impl Live {
     fn flush(self) {
         let batch = self.inner.try_update_value(|inner| {
             (inner.flushing, inner.last_flush) = (false, now_ms());
-            let listeners: Vec<Listener> = inner.listeners.iter().map(|(_, _, l)| Rc::clone(l)).collect();
+            let listeners: Vec<(Vec<String>, Listener)> =
+                inner.listeners.iter().map(|(_, topics, l)| (topics.clone(), Rc::clone(l))).collect();
             (std::mem::take(&mut inner.queue), listeners)
         });
         if let Some((events, listeners)) = batch
             && !events.is_empty()
         {
-            for listener in listeners {
-                listener(&events);
+            for (topics, listener) in listeners {
+                let its: Vec<EventView> =
+                    events.iter().filter(|e| topics.iter().any(|t| wants(t, &e.stream))).cloned().collect();
+                if !its.is_empty() {
+                    listener(&its);
+                }
             }
         }
     }

@@ -4,11 +4,15 @@ use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::hooks::{use_location, use_navigate};
 
+use serde_json::{Value, json};
+use wasm_bindgen_futures::spawn_local;
+
+use crate::browser::api;
 use crate::browser::page::Page;
 use crate::browser::remote::use_rows;
 use crate::format::{clock, count};
 use crate::frame::drawer_href;
-use crate::parts::PageHead;
+use crate::parts::{PageHead, Progress};
 use crate::parts::states::{Empty, when_there};
 use crate::row::Row;
 use crate::state::query::Query;
@@ -87,6 +91,7 @@ pub fn Audit() -> impl IntoView {
     };
     view! {
         <PageHead title="Audit" meta=move || format!("{} events, append only", count(page.live.head.get())).into_any()/>
+        <Verify/>
         <div class="filters" role="group" aria-label="Filters">
             <label class="filter"><b>"stream starts with"</b>
                 <input class="filter-input key" placeholder="job/" data-testid="audit-stream" prop:value=move || filter.with(|f| f.stream.clone()) on:change=move |e| { let v = event_target_value(&e); change(&|f| { f.stream = v.clone(); f.before = None; }) }/>
@@ -127,6 +132,81 @@ pub fn Audit() -> impl IntoView {
                 if let Some(last) = last { change(&|f| f.before = Some(last - 1)) }
             }>{format!("Older {PAGE_SIZE}")}</button>
         </p>
+    }
+    .into_any()
+}
+
+/// How a walk over the log stands.
+#[derive(Debug, Clone, PartialEq)]
+enum Walk {
+    Idle,
+    /// Up to where, of how many.
+    Going(i64, i64),
+    Fits(i64),
+    /// Where it does not fit, and what is wrong there.
+    Fault(i64, String),
+    Refused(String),
+}
+
+/// Positions walked in one request, so that progress can be told.
+const STEP: i64 = 20_000;
+
+/// Walks the hash chain from the first position to the head.
+#[component]
+fn Verify() -> impl IntoView {
+    let page = Page::expect();
+    let walk = RwSignal::new(Walk::Idle);
+    let start = move |_| {
+        if matches!(walk.get_untracked(), Walk::Going(..)) {
+            return;
+        }
+        let head = page.live.head.get_untracked().max(page.live.at_least());
+        walk.set(Walk::Going(0, head));
+        spawn_local(async move {
+            let mut from = 1;
+            while from <= head {
+                let to = (from + STEP - 1).min(head);
+                let answer = api::call::<Value>("verify_log", &json!({"p_from": from, "p_to": to})).await;
+                let next = match answer {
+                    Err(trouble) => Walk::Refused(trouble.error.message),
+                    Ok(report) => match report.get("fault").filter(|f| !f.is_null()) {
+                        None => Walk::Going(to, head),
+                        Some(fault) => Walk::Fault(
+                            fault.get("position").and_then(Value::as_i64).unwrap_or(from),
+                            fault.get("what").map(|w| w.as_str().map_or_else(|| w.to_string(), str::to_owned)).unwrap_or_default(),
+                        ),
+                    },
+                };
+                let over = !matches!(next, Walk::Going(..));
+                // The page may be gone.
+                if walk.try_set(next).is_some() || over {
+                    return;
+                }
+                from = to + 1;
+            }
+            walk.try_set(Walk::Fits(head));
+        });
+    };
+    let words = move || match walk.get() {
+        Walk::Idle => view! { <span class="quiet">"SHA-256 chains every event to the one before: walk it to see that nothing was changed"</span> }.into_any(),
+        Walk::Going(at, of) => view! { <span><span class="status" data-status="running">"verifying"</span>" "<span class="quiet">{format!("position {} of {} · every hash fits so far", count(at), count(of))}</span></span> }.into_any(),
+        Walk::Fits(of) => view! { <span data-testid="verified"><span class="status" data-status="completed">"intact"</span>" "<span class="quiet">{format!("all {} events fit, 1 to {}", count(of), count(of))}</span></span> }.into_any(),
+        Walk::Fault(at, what) => view! { <span><span class="status" data-status="failed">{format!("does not fit at position {}", count(at))}</span>" "<span class="quiet">{what}</span></span> }.into_any(),
+        Walk::Refused(message) => view! { <span class="status" data-status="failed">{message}</span> }.into_any(),
+    };
+    let share = Signal::derive(move || match walk.get() {
+        Walk::Going(at, of) => Some(at as f64 / of.max(1) as f64),
+        Walk::Fits(_) => Some(1.0),
+        _ => None,
+    });
+    view! {
+        <div class="verify">
+            <button type="button" class="button" data-testid="verify" on:click=start>"Verify"</button>
+            <div>
+                <p class="verify-words">{words}</p>
+                <Show when=move || share.get().is_some()><Progress share label="Verification"/></Show>
+            </div>
+        </div>
     }
     .into_any()
 }

@@ -22,6 +22,9 @@ use crate::state::job_feed::JobFeed;
 use crate::state::live;
 use crate::state::report::percent;
 
+/// A job longer than this is drawn from means, not from every sample.
+const LONG_JOB_MS: f64 = 20.0 * 60_000.0;
+
 /// What the parts of the page share.
 #[derive(Clone, Copy)]
 struct View {
@@ -127,11 +130,8 @@ fn fill_feed(view: View, job: String) {
             let of = format!("job=eq.{}&attempt=eq.{attempt}", percent(&job));
             let path = job.strip_prefix("job/").unwrap_or(&job).to_owned();
             read_progress(view, &path, attempt, at_least).await;
-            let buckets = format!("/api/v_telemetry_buckets?{of}&bucket_s=eq.1&order=bucket_start.asc&limit=100000");
-            if let Ok((rows, _)) = api::rows(&buckets, at_least, false).await {
-                view.feed.try_update(|feed| feed.add_bucket_rows(&rows));
-            }
-            let lines = format!("/api/v_log_lines?{of}&order=source.asc,line_number.asc&limit=100000");
+            read_telemetry(view, &of, at_least).await;
+            let lines = format!("/api/v_log_lines?{of}&order=source.asc,line_number.asc&limit=50000");
             if let Ok((rows, _)) = api::rows(&lines, at_least, false).await {
                 view.feed.try_update(|feed| feed.add_log_rows(&rows));
             }
@@ -139,11 +139,28 @@ fn fill_feed(view: View, job: String) {
     });
 }
 
+/// Every sample of a short job; means of six seconds of a long one.
+async fn read_telemetry(view: View, of: &str, at_least: i64) {
+    let spent = view.jobs.rows.with_untracked(|rows| {
+        let job = rows.as_ref().and_then(|r| r.first())?;
+        Some(job.millis("finished_at").unwrap_or_else(crate::browser::now_ms) - job.millis("claimed_at")?)
+    });
+    let long = spent.is_some_and(|ms| ms > LONG_JOB_MS);
+    let request = if long {
+        format!("/api/v_telemetry_series?{of}&bucket_s=eq.6&select=source,metric,bucket_start,min,avg,max&order=segment.asc")
+    } else {
+        format!("/api/v_telemetry_chunks?{of}&select=source,at,power_w,utilization,memory_used_bytes,ram_used_bytes&order=minute.asc")
+    };
+    if let Ok((rows, _)) = api::rows(&request, at_least, false).await {
+        view.feed.try_update(|feed| if long { feed.add_series_rows(&rows) } else { feed.add_chunk_rows(&rows) });
+    }
+}
+
 async fn read_progress(view: View, path: &str, attempt: i64, at_least: i64) {
     let mut after = 0;
     // Ten pages are hours of progress at one report a second.
     for _ in 0..10 {
-        let request = format!("/api/history?stream=progress/{}/{attempt}&after={after}", encode_stream(path));
+        let request = format!("/api/history?stream=progress/{}/{attempt}&after={after}", percent(path));
         let Ok(history) = api::get::<History>(&request, at_least).await else { return };
         view.feed.try_update(|feed| {
             for event in &history.events {
@@ -157,9 +174,6 @@ async fn read_progress(view: View, path: &str, attempt: i64, at_least: i64) {
     }
 }
 
-fn encode_stream(path: &str) -> String {
-    percent(path)
-}
 
 #[component]
 fn Cancel(jobs: Rows, arguments: CancelJob) -> impl IntoView {
@@ -318,12 +332,14 @@ fn Telemetry(view: View) -> impl IntoView {
         })
     };
     let gpu_unit = move |unit: &'static str| Signal::derive(move || if gpus.get() == 1 { format!("{unit} · 1 GPU") } else { format!("{unit} · {} GPUs", gpus.get()) });
-    let waiting = "Points appear once the agent samples.";
+    let over = Memo::new(move |_| view.jobs.first().is_some_and(|j| matches!(j.text("status").as_str(), "completed" | "failed" | "cancelled")));
+    let waiting = Signal::derive(move || if over.get() { "No sample was taken." } else { "Points appear once the agent samples." }.to_owned());
+    let no_progress = Signal::derive(move || if over.get() { "The load generator reported no progress." } else { "Points appear once the load generator runs." }.to_owned());
     view! {
         <section aria-labelledby="telemetry" class="below" data-testid="telemetry">
             <div class="section-head"><h2 id="telemetry">"Telemetry"</h2><span class="meta" data-testid="telemetry-words">{words}</span></div>
             <div class="grid telemetry">
-                <div class="span-6"><Chart title="Running throughput" unit="tok/s, as the load generator goes" figure=throughput group="job" height="low" testid="chart-progress" words="Points appear once the load generator runs."/></div>
+                <div class="span-6"><Chart title="Running throughput" unit="tok/s, as the load generator goes" figure=throughput group="job" height="low" testid="chart-progress" words=no_progress/></div>
                 <Show when=move || { gpus.get() > 0 }>
                     <div class="span-6"><Chart title="GPU power" unit=gpu_unit("W") figure=power group="job" height="low" testid="chart-gpu-power" words=waiting/></div>
                     <div class="span-6"><Chart title="GPU utilization" unit=gpu_unit("%") figure=utilization group="job" height="low" testid="chart-gpu-utilization" words=waiting/></div>

@@ -16,59 +16,67 @@ pub enum Verdict {
 /// A reader's place in the log, on one connection or over several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cursor {
-    /// Everything that matched up to here has come, or was in what the page read; nothing before the first message.
+    /// The last matching event that came, or what the page read at the start; nothing before the first message.
     pub position: Option<i64>,
     /// The log's last position, as far as is known.
     pub head: i64,
-    /// What a new connection still has to deliver before it stands at the head.
-    goal: i64,
-    /// Whether this connection has said where the head is.
-    greeted: bool,
+    /// Every matching event up to here has come: once the next head message is here, everything up to the one before
+    /// was looked at. Never behind `position`; where the next connection resumes.
+    confirmed: i64,
+    /// The head of the last head message of this connection.
+    told: Option<i64>,
 }
 
 impl Cursor {
-    /// A new connection, resuming after `position`.
+    /// A new connection begins.
     pub fn connect(&mut self) {
-        (self.goal, self.greeted) = (0, false);
+        self.told = None;
     }
 
-    /// Whether everything up to the head has come.
+    /// Where to resume; nothing before the first message.
+    pub fn resume(&self) -> Option<i64> {
+        self.position.map(|position| position.max(self.confirmed))
+    }
+
+    /// Whether this connection has said where the head is.
+    pub fn greeted(&self) -> bool {
+        self.told.is_some()
+    }
+
+    /// Whether everything up to the head is known to have come.
     pub fn at_head(&self) -> bool {
-        self.greeted && self.position.is_some_and(|p| p >= self.goal)
+        self.told.is_some() && self.resume().is_some_and(|here| here >= self.head)
     }
 
     /// Judges an event by the arithmetic of positions and moves on.
     pub fn event(&mut self, event: &LiveEvent) -> Verdict {
         let position = event.event.position;
         self.head = self.head.max(position);
-        let Some(here) = self.position.replace(position.max(self.position.unwrap_or(0))) else { return Verdict::Take };
+        let Some(here) = self.position else {
+            self.position = Some(position);
+            return Verdict::Take;
+        };
         if position <= here {
             return Verdict::Seen;
         }
+        self.position = Some(position);
         // The event before it is behind us, or it is one that never came.
-        if event.previous > here { Verdict::Lost } else { Verdict::Take }
+        if event.previous > here.max(self.confirmed) { Verdict::Lost } else { Verdict::Take }
     }
 
-    /// Judges a head message and moves on.
+    /// Judges a head message and moves on. The head itself says nothing of what has come: it may be ahead of the
+    /// events that are still on their way.
     pub fn head(&mut self, head: &LiveHead) -> Verdict {
         self.head = self.head.max(head.position);
-        let first = !std::mem::replace(&mut self.greeted, true);
-        match self.position {
-            Some(here) if head.previous > here && first => {
-                // The connection starts with the head; what we missed follows.
-                self.goal = head.previous;
-                Verdict::Take
-            }
-            Some(here) if head.previous > here => {
-                self.position = Some(head.position);
-                Verdict::Lost
-            }
-            // Nothing that matches lies between the last match and the head.
-            here => {
-                self.position = Some(head.position.max(here.unwrap_or(0)));
-                Verdict::Take
-            }
+        let here = *self.position.get_or_insert(head.previous);
+        let lost = head.previous > here.max(self.confirmed);
+        if lost {
+            self.position = Some(head.previous);
         }
+        if let Some(told) = self.told.replace(head.position) {
+            self.confirmed = self.confirmed.max(told);
+        }
+        if lost { Verdict::Lost } else { Verdict::Take }
     }
 
     /// Goes to a place that a fresh reading of everything covers.
@@ -95,45 +103,52 @@ mod tests {
 
     fn at(position: i64) -> Cursor {
         let mut cursor = Cursor::default();
-        cursor.head(&LiveHead { position, previous: 0 });
+        cursor.head(&LiveHead { position, previous: position });
         cursor
     }
 
     #[test]
     fn events_in_order_are_taken() {
         let mut cursor = at(10);
-        assert_eq!(cursor.event(&event(12, 7)), Verdict::Take);
+        assert_eq!(cursor.event(&event(12, 10)), Verdict::Take);
         assert_eq!(cursor.event(&event(15, 12)), Verdict::Take);
         assert_eq!(cursor.position, Some(15));
     }
 
     #[test]
     fn a_repeated_event_is_left() {
-        let mut cursor = at(12);
-        assert_eq!(cursor.event(&event(12, 7)), Verdict::Seen);
+        assert_eq!(at(12).event(&event(12, 7)), Verdict::Seen);
     }
 
     #[test]
     fn a_hole_is_seen_by_arithmetic() {
-        let mut cursor = at(12);
-        assert_eq!(cursor.event(&event(18, 15)), Verdict::Lost);
-        assert_eq!(cursor.head(&LiveHead { position: 40, previous: 33 }), Verdict::Lost);
+        assert_eq!(at(12).event(&event(18, 15)), Verdict::Lost);
+        assert_eq!(at(12).head(&LiveHead { position: 40, previous: 33 }), Verdict::Lost);
     }
 
     #[test]
-    fn a_head_with_nothing_new_moves_the_place_on() {
+    fn a_head_does_not_hide_the_events_still_on_their_way() {
         let mut cursor = at(12);
         assert_eq!(cursor.head(&LiveHead { position: 40, previous: 12 }), Verdict::Take);
-        assert_eq!(cursor.event(&event(41, 12)), Verdict::Take);
+        assert_eq!(cursor.event(&event(38, 12)), Verdict::Take);
+    }
+
+    #[test]
+    fn a_second_head_confirms_the_first() {
+        let mut cursor = at(12);
+        assert_eq!(cursor.resume(), Some(12));
+        cursor.head(&LiveHead { position: 40, previous: 12 });
+        cursor.head(&LiveHead { position: 55, previous: 12 });
+        assert_eq!(cursor.resume(), Some(40));
     }
 
     #[test]
     fn a_new_connection_catches_up_before_it_is_at_the_head() {
         let mut cursor = at(12);
         cursor.connect();
-        assert_eq!(cursor.head(&LiveHead { position: 40, previous: 33 }), Verdict::Take);
+        assert_eq!(cursor.head(&LiveHead { position: 33, previous: 12 }), Verdict::Take);
         assert!(!cursor.at_head());
-        assert_eq!(cursor.event(&event(20, 9)), Verdict::Take);
+        assert_eq!(cursor.event(&event(20, 12)), Verdict::Take);
         assert_eq!(cursor.event(&event(33, 20)), Verdict::Take);
         assert!(cursor.at_head());
     }

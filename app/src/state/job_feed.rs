@@ -210,13 +210,31 @@ impl JobFeed {
         }
     }
 
-    /// Adds rows of `v_telemetry_buckets`, all of one width.
-    pub fn add_bucket_rows(&mut self, rows: &[Row]) {
+    /// Adds rows of `v_telemetry_chunks`: every sample, a row a source and minute.
+    pub fn add_chunk_rows(&mut self, rows: &[Row]) {
         for row in rows {
-            if let (Some(at), Some(min), Some(avg), Some(max)) =
-                (row.millis("bucket_start"), row.number("min"), row.number("avg"), row.number("max"))
-            {
-                self.insert(&row.text("source"), &row.text("metric"), Point { at, min, avg, max });
+            let source = row.text("source");
+            let times: Vec<Option<f64>> = row.list("at").iter().map(|at| crate::format::millis(at)).collect();
+            for metric in ["power_w", "utilization", "memory_used_bytes", "ram_used_bytes"] {
+                for (at, value) in times.iter().zip(numbers(row, metric)) {
+                    if let (Some(at), Some(value)) = (*at, value) {
+                        self.insert(&source, metric, Point { at, min: value, avg: value, max: value });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds rows of `v_telemetry_series`: means and extremes of a few seconds each, all of one width.
+    pub fn add_series_rows(&mut self, rows: &[Row]) {
+        for row in rows {
+            let (source, metric) = (row.text("source"), row.text("metric"));
+            let starts = row.list("bucket_start");
+            let values = numbers(row, "min").into_iter().zip(numbers(row, "avg")).zip(numbers(row, "max"));
+            for (start, ((min, avg), max)) in starts.iter().zip(values) {
+                if let (Some(at), Some(min), Some(avg), Some(max)) = (crate::format::millis(start), min, avg, max) {
+                    self.insert(&source, &metric, Point { at, min, avg, max });
+                }
             }
         }
     }
@@ -263,6 +281,14 @@ impl JobFeed {
     pub fn newest_sum(&self, prefix: &str, metric: &str) -> Option<f64> {
         let sources = self.sources(prefix, metric);
         (!sources.is_empty()).then(|| sources.iter().filter_map(|(_, line)| line.last()).map(|p| p.avg).sum())
+    }
+}
+
+/// A column that is a list of numbers, some of them absent.
+fn numbers(row: &Row, column: &str) -> Vec<Option<f64>> {
+    match row.value(column) {
+        Some(Value::Array(list)) => list.iter().map(Value::as_f64).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -335,6 +361,17 @@ mod tests {
         feed.fold(&event("job/o/p/w/1/c8", "job.claimed", json!({"attempt": 2})));
         assert!(feed.lines.is_empty());
         assert!(!feed.fold(&sample(2, 9.0)));
+    }
+
+    #[test]
+    fn what_the_view_keeps_and_what_streams_in_make_one_line() {
+        let mut feed = JobFeed::default();
+        feed.fold(&sample(2, 102.0));
+        let chunk = json!({"source": "gpu0", "at": ["2026-11-29T20:41:01Z", "2026-11-29T20:41:02Z"],
+            "power_w": [101.0, 102.0], "utilization": [null, 0.5]});
+        feed.add_chunk_rows(&[serde_json::from_value(chunk).expect("a row")]);
+        let line = |metric: &str| feed.sources("gpu", metric)[0].1.iter().map(|p| p.avg).collect::<Vec<f64>>();
+        assert_eq!((line("power_w"), line("utilization")), (vec![101.0, 102.0], vec![0.5]));
     }
 
     #[test]

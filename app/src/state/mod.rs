@@ -5,3 +5,4 @@ pub mod job_feed;
 pub mod live;
 pub mod query;
 pub mod report;
+pub mod topics;
