@@ -30,7 +30,7 @@ def arguments() -> argparse.Namespace:
     cli.add_argument("-a", "--alias", help="the model name to serve (default: the file's name)")
     cli.add_argument("-c", "--ctx-size", type=int, default=0, help="context tokens, shared among the slots (0: the model's)")
     cli.add_argument("-np", "--parallel", type=int, default=4, help="slots: requests served at once")
-    cli.add_argument("-t", "--threads", type=int, default=-1, help="threads of a generation (-1: one a core)")
+    cli.add_argument("-t", "--threads", type=int, default=-1, help="threads of a generation (-1: all cores but one)")
     cli.add_argument("-b", "--batch-size", type=int)
     cli.add_argument("-ub", "--ubatch-size", type=int)
     cli.add_argument("-ngl", "--gpu-layers", "--n-gpu-layers", default="auto", help="layers kept on a GPU (a number, auto or all)")
@@ -68,7 +68,9 @@ def main() -> int:
     params.port = args.port
     params.n_ctx = args.ctx_size
     params.n_parallel = args.parallel
-    params.cpuparams.n_threads = args.threads if args.threads > 0 else os.cpu_count() or 1
+    # llama.cpp's threads spin while they wait for each other: with as many as cores, whatever else the machine does (the
+    # load generator, for one) makes every token wait for a whole time slice.
+    params.cpuparams.n_threads = args.threads if args.threads > 0 else max(1, len(os.sched_getaffinity(0)) - 1)
     params.flash_attn_type = {"auto": -1, "off": 0, "on": 1}[args.flash_attn]
     params.cache_type_k = getattr(xllamacpp.ggml_type, f"GGML_TYPE_{args.cache_type_k.upper()}")
     params.cache_type_v = getattr(xllamacpp.ggml_type, f"GGML_TYPE_{args.cache_type_v.upper()}")
