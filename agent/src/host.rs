@@ -5,11 +5,10 @@ use std::fs;
 use events::server_host::HostCapabilities;
 
 use crate::policy::Policy;
-use crate::telemetry::{self, Topology};
+use crate::telemetry::{self, Accelerators, Topology};
 
-/// Looks at the host. What cannot be read stays empty.
-pub fn capabilities(policy: &Policy, clock_offset_ms: Option<f64>) -> HostCapabilities {
-    let (gpus, driver_version) = telemetry::gpus();
+/// Looks at the host. What cannot be read stays empty; the clock's offset is for the caller to add.
+pub fn capabilities(policy: &Policy, accelerators: &Accelerators) -> HostCapabilities {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     HostCapabilities {
         agent_version: env!("CARGO_PKG_VERSION").into(),
@@ -19,11 +18,11 @@ pub fn capabilities(policy: &Policy, clock_offset_ms: Option<f64>) -> HostCapabi
         cpus: std::thread::available_parallelism().map_or(0, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
         cpu_sockets: Topology::read().sockets(),
         ram_total_bytes: telemetry::read_memory().map_or(0, |memory| memory.total),
-        gpus,
-        driver_version,
+        gpus: accelerators.gpus.clone(),
+        driver_version: accelerators.driver_version.clone(),
         executables: policy.executables_present(),
         models: policy.models_present(),
-        clock_offset_ms,
+        clock_offset_ms: None,
     }
 }
 

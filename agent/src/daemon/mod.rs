@@ -56,7 +56,7 @@ pub async fn run(state: StateDir, policy: Policy) -> anyhow::Result<()> {
     });
     let secrets = Secrets::new(policy.secrets().into_iter().chain(identity.secrets()));
     let host = Arc::new(Host {
-        gpus: u32::try_from(crate::telemetry::gpus().0.len()).unwrap_or(0),
+        accelerators: crate::telemetry::accelerators(),
         http: http_client()?,
         secrets,
         uploads: Arc::clone(&uploads),
@@ -136,7 +136,9 @@ async fn report_capabilities(host: Arc<Host>, spool: Arc<Spool>, mut offset: wat
             );
         }
         let looking = Arc::clone(&host);
-        let found = tokio::task::spawn_blocking(move || host::capabilities(&looking.policy, None)).await;
+        let found =
+            tokio::task::spawn_blocking(move || host::capabilities(&looking.policy, &looking.accelerators))
+                .await;
         if let Ok(found) = found
             && reported.as_ref() != Some(&found)
         {

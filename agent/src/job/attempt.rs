@@ -15,7 +15,7 @@ use crate::logs::{LogHandle, LogLimits, LogWriter, Secrets};
 use crate::policy::Policy;
 use crate::serving::{Process, SpawnError};
 use crate::state_dir::StateDir;
-use crate::telemetry::{self, Sampler};
+use crate::telemetry::{self, Accelerators, Sampler};
 
 /// How long the end of a job waits for its files to be uploaded.
 const UPLOAD_PATIENCE: Duration = Duration::from_secs(15);
@@ -41,8 +41,8 @@ pub struct Host {
     pub secrets: Secrets,
     /// Takes files.
     pub uploads: Arc<Uploader>,
-    /// How many GPUs there are.
-    pub gpus: u32,
+    /// Its accelerators, looked up once: asking the driver again would disturb what is measured.
+    pub accelerators: Accelerators,
 }
 
 impl Host {

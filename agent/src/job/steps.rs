@@ -50,7 +50,7 @@ impl Execution<'_> {
             tool_argv: argv.clone(),
             tool_version: version.clone(),
             ready_after_s: ready.after_s,
-            served_models: ready.models,
+            served_models: self.host.secrets.redact_all(&ready.models),
         });
 
         let (status, server_exit) = self.load(&plan, tool, processes.server.as_mut()).await?;
@@ -75,7 +75,7 @@ impl Execution<'_> {
             policy: &self.host.policy,
             place: &self.place,
             port,
-            gpus: self.host.gpus,
+            gpus: u32::try_from(self.host.accelerators.gpus.len()).unwrap_or(0),
             marker: &self.record.marker,
         };
         Ok(plan(&given)?)
@@ -151,7 +151,7 @@ impl Execution<'_> {
         if !output.status.success() || line.is_empty() {
             return Err(failed(format!("{}, printed {line:?}", describe(Some(output.status)))));
         }
-        Ok(line.chars().take(200).collect())
+        Ok(self.host.secrets.redact(&line.chars().take(200).collect::<String>()))
     }
 
     /// Lets the tool run to its end, reporting its progress. Also gives the model server's exit, if that came first.
@@ -159,11 +159,11 @@ impl Execution<'_> {
         &self,
         plan: &Plan,
         tool: &mut Process,
-        mut server: Option<&mut Process>,
+        server: Option<&mut Process>,
     ) -> Result<(ExitStatus, Option<Outcome>), Outcome> {
         let mut seq = 0;
         let mut report = |line: &str| {
-            if let Some(progress) = plan.adapter.progress(line, seq + 1) {
+            if let Some(progress) = plan.adapter.progress(&self.host.secrets.redact(line), seq + 1) {
                 seq += 1;
                 self.reporter.progress(progress);
             }
@@ -171,7 +171,7 @@ impl Execution<'_> {
         let mut follower = Follower::new(self.place.tool_files().progress);
         let ended = tokio::select! {
             status = tool.wait() => Ok(status),
-            status = exit_of(server.as_deref_mut()) => Err(status),
+            status = exit_of(server) => Err(status),
             () = follower.follow(&mut report) => unreachable!("it follows for ever"),
         };
         let (status, server_exit) = match ended {

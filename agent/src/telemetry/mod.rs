@@ -29,16 +29,27 @@ pub fn sources() -> Vec<Box<dyn Source>> {
     let mut sources: Vec<Box<dyn Source>> =
         vec![Box::new(cpu::Cpu::new()), Box::new(memory::Memory), Box::new(power::Rapl::find())];
     if let NvmlState::Loaded(nvidia) = nvml::load() {
-        sources.insert(0, Box::new(nvidia));
+        sources.insert(0, nvidia);
     }
     sources
 }
 
-/// The accelerators of this host and the version of their driver.
-pub fn gpus() -> (Vec<GpuInfo>, Option<String>) {
+/// The accelerators of this host.
+#[derive(Debug, Clone, Default)]
+pub struct Accelerators {
+    /// What they are, by index.
+    pub gpus: Vec<GpuInfo>,
+    /// The version of their driver.
+    pub driver_version: Option<String>,
+}
+
+/// Looks up the accelerators.
+pub fn accelerators() -> Accelerators {
     match nvml::load() {
-        NvmlState::Loaded(nvidia) => (nvidia.gpus(), nvidia.driver_version()),
-        NvmlState::Absent(_) => (Vec::new(), None),
+        NvmlState::Loaded(nvidia) => {
+            Accelerators { gpus: nvidia.gpus(), driver_version: nvidia.driver_version() }
+        }
+        NvmlState::Absent(_) => Accelerators::default(),
     }
 }
 

@@ -16,7 +16,7 @@ pub const LIBRARY_ENV: &str = "BENCHTRAIL_NVML_LIB";
 /// Whether NVML is here.
 pub enum NvmlState {
     /// It is.
-    Loaded(Nvidia),
+    Loaded(Box<Nvidia>),
     /// It is not, and why.
     Absent(String),
 }
@@ -28,7 +28,7 @@ pub(super) fn load() -> NvmlState {
     // Without the development package there is only the versioned name.
     builder.lib_path(library.as_deref().unwrap_or(OsStr::new("libnvidia-ml.so.1")));
     match builder.init().and_then(|nvml| nvml.device_count().map(|count| (nvml, count))) {
-        Ok((nvml, count)) => NvmlState::Loaded(Nvidia { nvml, count }),
+        Ok((nvml, count)) => NvmlState::Loaded(Box::new(Nvidia { nvml, count })),
         Err(error) => NvmlState::Absent(error.to_string()),
     }
 }

@@ -1,0 +1,6 @@
+//! The agent program from outside.
+
+mod command_line;
+mod jobs;
+mod nvml;
+mod support;
