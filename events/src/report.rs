@@ -238,7 +238,8 @@ pub struct Heartbeat {
 pub struct HeartbeatReply {
     /// The control plane's clock: the agent estimates its offset from it.
     pub at: Timestamp,
-    /// Held attempts that the agent must stop (cancelled, lost, superseded).
+    /// Held attempts that the agent must stop: cancelled, superseded, or over. A lost attempt without a newer one may go
+    /// on: its completion still counts.
     #[serde(default)]
     pub stop: Vec<HeldAttempt>,
     /// Whether a job waits for this server.

@@ -9,6 +9,7 @@
 //! change neither state nor result; with no newer attempt, a late completion turns `lost` into `completed`.
 
 mod decide;
+mod standing;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,7 @@ use events::workload::{ScenarioSpec, WorkloadSpec};
 use super::{LoadError, decode, wrong_beginning};
 
 pub use decide::JobReport;
+pub use standing::Standing;
 
 /// How many attempts a job has in all: the first, and one more when the first is lost.
 pub const MAX_ATTEMPTS: u32 = 2;
@@ -138,66 +140,38 @@ impl Job {
     /// What an event makes of the job. `at` is when it occurred, as its sender says.
     pub fn evolve(&mut self, event: &Event, at: Timestamp) {
         self.version += 1;
+        let before = self.standing();
+        let after = before.after(event);
         match event {
-            Event::JobQueued(_) => self.phase = JobPhase::Queued,
-            Event::JobClaimed(claimed) => {
-                self.attempts.push(Attempt {
-                    number: claimed.attempt,
-                    agent: claimed.agent.clone(),
-                    claimed_at: at,
-                    lease_s: claimed.lease_s,
-                    end: None,
-                    ended_at: None,
-                    has_output: false,
-                    telemetry_samples: None,
-                });
-                self.phase = JobPhase::Claimed;
-            }
-            Event::JobServing(serving) => self.advance_to(JobPhase::Serving, serving.attempt),
-            Event::JobRunning(running) => self.advance_to(JobPhase::Running, running.attempt),
+            Event::JobClaimed(claimed) => self.attempts.push(Attempt {
+                number: claimed.attempt,
+                agent: claimed.agent.clone(),
+                claimed_at: at,
+                lease_s: claimed.lease_s,
+                end: None,
+                ended_at: None,
+                has_output: false,
+                telemetry_samples: None,
+            }),
             Event::ToolOutputRecorded(output) => {
                 if let Some(attempt) = self.attempt_mut(output.attempt) {
                     attempt.has_output = true;
                 }
             }
             Event::JobCompleted(completed) => {
-                let counts = self.attempt() == completed.attempt && self.awaits_result();
-                self.end_attempt(completed.attempt, at, completed.telemetry_samples);
-                if counts {
-                    self.phase = JobPhase::Completed;
+                self.end_attempt(completed.attempt, at, Some(completed.telemetry_samples));
+                if after.phase == JobPhase::Completed && before.phase != after.phase {
                     self.result_attempt = Some(completed.attempt);
                 }
             }
-            Event::JobFailed(failed) => {
-                let open = self.is_held() || (failed.attempt == 0 && !self.phase.is_terminal());
-                let counts = self.attempt() == failed.attempt && open;
-                self.end_attempt(failed.attempt, at, failed.telemetry_samples);
-                if counts {
-                    self.phase = JobPhase::Failed;
-                }
-            }
+            Event::JobFailed(failed) => self.end_attempt(failed.attempt, at, Some(failed.telemetry_samples)),
             Event::JobCancelRequested(_) => self.cancel_requested = true,
-            Event::JobCancelled(cancelled) => {
-                let counts = self.attempt() == cancelled.attempt && !self.phase.is_terminal();
-                // Cancelled while it waits for another attempt: the lost one's agent may still have things to report.
-                let waits = matches!(self.phase, JobPhase::Pending | JobPhase::Queued);
-                if !waits
-                    && let Some(attempt) = self.attempt_mut(cancelled.attempt)
-                    && attempt.ended_at.is_none()
-                {
-                    attempt.end = Some(AttemptEnd::Reported);
-                    attempt.ended_at = Some(at);
-                }
-                if counts {
-                    self.phase = JobPhase::Cancelled;
-                }
-            }
+            // Cancelled while it waits for another attempt: the lost one's agent may still have things to report.
+            Event::JobCancelled(_) if matches!(before.phase, JobPhase::Pending | JobPhase::Queued) => {}
+            Event::JobCancelled(cancelled) => self.end_attempt(cancelled.attempt, at, None),
             Event::JobLost(lost) => {
                 if let Some(attempt) = self.attempt_mut(lost.attempt) {
                     attempt.end.get_or_insert(AttemptEnd::Lost);
-                }
-                if self.attempt() == lost.attempt && self.is_held() {
-                    self.phase = JobPhase::Lost;
                 }
             }
             Event::QualityFlagged(flagged) => {
@@ -211,9 +185,15 @@ impl Job {
                     flag.cleared = true;
                 }
             }
-            // Creation is `created`; everything else lives in other streams.
+            // The rest only moves the phase, or lives in other streams.
             _ => {}
         }
+        self.phase = after.phase;
+    }
+
+    /// Where the job stands.
+    pub fn standing(&self) -> Standing {
+        Standing { phase: self.phase, attempt: self.attempt() }
     }
 
     /// The number of the newest attempt; 0 when none has begun.
@@ -228,7 +208,7 @@ impl Job {
 
     /// Whether an agent holds the lease of the newest attempt.
     pub fn is_held(&self) -> bool {
-        matches!(self.phase, JobPhase::Claimed | JobPhase::Serving | JobPhase::Running)
+        self.standing().is_held()
     }
 
     /// When an attempt's reports may have happened: from its claim until its agent's own end, or until the next
@@ -251,33 +231,17 @@ impl Job {
         self.attempt() != attempt || self.cancel_requested || ended
     }
 
-    /// Whether a completion of the newest attempt would still count.
-    fn awaits_result(&self) -> bool {
-        let requeued = self.phase == JobPhase::Queued && self.attempt() > 0;
-        self.is_held() || self.phase == JobPhase::Lost || requeued
-    }
-
-    fn advance_to(&mut self, phase: JobPhase, attempt: u32) {
-        let earlier = match phase {
-            JobPhase::Serving => self.phase == JobPhase::Claimed,
-            _ => matches!(self.phase, JobPhase::Claimed | JobPhase::Serving),
-        };
-        if self.attempt() == attempt && earlier {
-            self.phase = phase;
-        }
-    }
-
     fn attempt_mut(&mut self, number: u32) -> Option<&mut Attempt> {
         self.attempts.iter_mut().find(|attempt| attempt.number == number)
     }
 
-    fn end_attempt(&mut self, number: u32, at: Timestamp, telemetry_samples: u64) {
+    fn end_attempt(&mut self, number: u32, at: Timestamp, telemetry_samples: Option<u64>) {
         if let Some(attempt) = self.attempt_mut(number)
             && attempt.ended_at.is_none()
         {
             attempt.end = Some(AttemptEnd::Reported);
             attempt.ended_at = Some(at);
-            attempt.telemetry_samples = Some(telemetry_samples);
+            attempt.telemetry_samples = telemetry_samples;
         }
     }
 }

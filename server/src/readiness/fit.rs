@@ -25,7 +25,7 @@ fn bytes_per_parameter(precision: &str) -> Option<f64> {
 
 /// The weights fit the accelerators' memory at the chosen precision; without accelerators, the host's memory.
 pub(super) fn model_fits_memory(facts: &Facts<'_>) -> Finding {
-    if facts.is_external() {
+    if !facts.loads_model() {
         return Finding::DoesNotApply;
     }
     let precision = facts.workload.quantization.as_ref().or(facts.model.default_precision.as_ref());

@@ -51,6 +51,12 @@ impl Facts<'_> {
         self.workload.framework_code == FRAMEWORK_OPENAI
     }
 
+    /// Whether the framework's command names the model's weights: an endpoint and the reference server have none.
+    fn loads_model(&self) -> bool {
+        let names = |element: &String| element.contains("{agent.model}") || element.contains("{model_code}");
+        self.framework.serve_argv.iter().any(names)
+    }
+
     /// The accelerators: their number and the memory of the smallest in bytes, as the agent found them, or as the
     /// catalogue's configuration says.
     fn gpus(&self) -> Option<(u32, Option<u64>)> {

@@ -119,7 +119,7 @@ pub(super) fn model_present(facts: &Facts<'_>) -> Finding {
 
 /// A gated model that the framework downloads needs a token on the host.
 pub(super) fn token_present(facts: &Facts<'_>) -> Finding {
-    if !facts.model.gated || facts.is_external() || reads_model_file(facts) {
+    if !facts.model.gated || !facts.loads_model() || reads_model_file(facts) {
         return Finding::DoesNotApply;
     }
     Finding::warning(

@@ -319,6 +319,16 @@ fn an_endpoint_needs_neither_model_nor_framework() {
 }
 
 #[test]
+fn the_reference_server_has_no_weights_to_fit_or_fetch() {
+    let mut world = World::of("refserver", "0.1.0", "google/gemma-3-270m");
+    world.capabilities().executables.push("benchtrail-refserver".into());
+    let readiness = world.judge();
+    assert!(readiness.ready);
+    let rules: Vec<&str> = readiness.checks.iter().map(|check| check.rule.as_str()).collect();
+    assert!(!rules.contains(&"token_present") && !rules.contains(&"model_fits_memory"), "{rules:?}");
+}
+
+#[test]
 fn flags_that_load_code_are_a_warning() {
     let world =
         World::vllm("meta-llama/Llama-3.1-8B-Instruct", 1, 80.0).args(json!({"trust_remote_code": true}));

@@ -11,46 +11,7 @@ use super::access::{self, Rights};
 use crate::projections::table::{Access, Row};
 use crate::projections::text::{Column, Kind};
 
-/// Where a job stands: its phase and its newest attempt. Follows the same rules as the job's own state machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
-    /// The phase.
-    pub phase: JobPhase,
-    /// The newest attempt; 0 when none has begun.
-    pub attempt: u32,
-}
-
-impl Standing {
-    /// A job that was just created.
-    pub const NEW: Self = Self { phase: JobPhase::Pending, attempt: 0 };
-
-    /// Where the job stands after an event of its stream.
-    #[must_use]
-    pub fn after(self, event: &Event) -> Self {
-        use JobPhase::{Cancelled, Claimed, Completed, Failed, Lost, Pending, Queued, Running, Serving};
-        let held = matches!(self.phase, Claimed | Serving | Running);
-        let to = |phase, counts| Self { phase: if counts { phase } else { self.phase }, ..self };
-        match event {
-            Event::JobQueued(_) => to(Queued, true),
-            Event::JobClaimed(claimed) => Self { phase: Claimed, attempt: claimed.attempt },
-            Event::JobServing(e) => to(Serving, e.attempt == self.attempt && self.phase == Claimed),
-            Event::JobRunning(e) => {
-                to(Running, e.attempt == self.attempt && matches!(self.phase, Claimed | Serving))
-            }
-            Event::JobCompleted(e) => {
-                let requeued = self.phase == Queued && self.attempt > 0;
-                to(Completed, e.attempt == self.attempt && (held || self.phase == Lost || requeued))
-            }
-            Event::JobFailed(e) => {
-                let unclaimed = e.attempt == 0 && matches!(self.phase, Pending | Queued);
-                to(Failed, e.attempt == self.attempt && (held || unclaimed))
-            }
-            Event::JobCancelled(e) => to(Cancelled, e.attempt == self.attempt && !self.phase.is_terminal()),
-            Event::JobLost(e) => to(Lost, e.attempt == self.attempt && held),
-            _ => self,
-        }
-    }
-}
+pub use crate::domain::job::Standing;
 
 /// Reads a phase back from its column.
 pub fn phase(word: &str) -> JobPhase {
@@ -225,8 +186,9 @@ impl JobRow {
             }
             Event::JobLost(_) if after.phase == JobPhase::Lost => {
                 self.error_code = Some("lost".to_owned());
-                self.error_message =
-                    Some("the agent was silent past its lease; look at the server and its agent's log".to_owned());
+                self.error_message = Some(
+                    "the agent was silent past its lease; look at the server and its agent's log".to_owned(),
+                );
             }
             Event::JobCancelRequested(_) => self.cancel_requested = true,
             Event::QualityFlagged(e) if !self.flags.contains(&e.rule) => {
