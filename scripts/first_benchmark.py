@@ -95,6 +95,11 @@ def start(api: Api, framework: str, hostname: str) -> tuple[str, dict]:
         except Refused as again:
             if again.status != 409:
                 raise
+    # One that was interrupted goes on by itself: the log knows it.
+    query = f"v_runs?project_code=eq.{PROJECT}&workload_code=eq.{asked['p_workload_code']}&order=run_number.desc&limit=1"
+    for earlier in api.rows(query):
+        if earlier["status"] in ("pending", "queued", "running"):
+            return asked["p_workload_code"], earlier
     run = api.command(
         "start_run",
         {
