@@ -108,14 +108,14 @@ impl Hub {
         if position >= head {
             return Ok(Vec::new());
         }
-        if let Some(shown) = self.from_window(position) {
+        if let Some(shown) = self.window_after(position) {
             return Ok(shown);
         }
         let recorded = self.log.read_all(position, BATCH).await?;
         Ok(recorded.into_iter().filter(|e| e.position <= head).map(Shown::new).collect())
     }
 
-    fn from_window(&self, position: i64) -> Option<Vec<Shown>> {
+    fn window_after(&self, position: i64) -> Option<Vec<Shown>> {
         let window = self.window.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let first = window.front()?.recorded.position;
         if first > position + 1 {

@@ -39,8 +39,8 @@ pub struct Client {
     pub stop: CancellationToken,
 }
 
-/// The messages of one client. Ends when the control plane stops, when the client is too far behind (after `resync`),
-/// or after an hour.
+/// The messages of one client. Ends when the control plane stops, or after an hour. A client that is too far behind
+/// gets `resync` and goes on from the head.
 pub fn stream(client: Client) -> impl Stream<Item = Result<Sse, std::convert::Infallible>> {
     let until = tokio::time::Instant::now() + LONGEST;
     let cursor = Cursor {
@@ -61,7 +61,7 @@ pub fn stream(client: Client) -> impl Stream<Item = Result<Sse, std::convert::In
 enum State {
     Begin,
     Following,
-    Ended,
+    Resynced,
 }
 
 struct Cursor {
@@ -82,13 +82,19 @@ impl Cursor {
             State::Begin => {
                 self.state = State::Following;
                 if self.client.hub.head() - self.position > TOO_FAR {
-                    self.state = State::Ended;
+                    // The client fetches the state afresh, and goes on from here.
+                    self.state = State::Resynced;
+                    self.position = self.client.hub.head();
+                    self.previous = 0;
                     return Some(self.resync());
                 }
                 // The first bytes at once, so that no proxy holds the stream back.
                 return Some(self.head().retry(Duration::from_millis(RETRY_MS)));
             }
-            State::Ended => return None,
+            State::Resynced => {
+                self.state = State::Following;
+                return Some(self.head());
+            }
             State::Following => {}
         }
         let mut head = self.client.hub.watch();
@@ -128,12 +134,14 @@ impl Cursor {
         json("event", &live).id(view.position.to_string())
     }
 
+    /// How far this client is. Not the log's own head: what lies between them is still to come, and a client that took
+    /// the head for its place would pass it over.
     fn head(&self) -> Sse {
-        json("head", &LiveHead { position: self.client.hub.head(), previous: self.previous })
+        json("head", &LiveHead { position: self.position, previous: self.previous })
     }
 
     fn resync(&self) -> Sse {
-        json("resync", &LiveHead { position: self.client.hub.head(), previous: self.previous })
+        json("resync", &LiveHead { position: self.position, previous: self.previous })
     }
 }
 

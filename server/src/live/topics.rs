@@ -68,7 +68,8 @@ impl Topics {
 impl Topic {
     fn parse(word: &str) -> Result<Self, TopicError> {
         // A kind never holds a colon; a part of a path may.
-        let known = |kinds: &str| kinds.split('+').all(|k| KINDS.contains(&k));
+        // A plus in a query string is a space once decoded.
+        let known = |kinds: &str| kinds.split(['+', ' ']).all(|k| KINDS.contains(&k));
         let (path, kinds) = match word.rsplit_once(':') {
             Some((path, kinds)) if known(kinds) || !kinds.contains('/') => (path, Some(kinds)),
             _ => (word, None),
@@ -77,7 +78,7 @@ impl Topic {
             return Err(TopicError::Shape(word.to_owned()));
         }
         let kinds: BTreeSet<String> =
-            kinds.into_iter().flat_map(|k| k.split('+')).map(str::to_owned).collect();
+            kinds.into_iter().flat_map(|k| k.split(['+', ' '])).map(str::to_owned).collect();
         if let Some(kind) = kinds.iter().find(|k| !KINDS.contains(&k.as_str())) {
             return Err(TopicError::Kind { kind: kind.clone() });
         }

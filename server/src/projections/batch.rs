@@ -14,7 +14,7 @@ use crate::log::{Log, LogError};
 /// What decoding made of an event.
 #[derive(Debug)]
 enum Decoded {
-    Event(Event),
+    Event(Box<Event>),
     /// No projection folds this type.
     Uninteresting,
     /// A type this version does not know.
@@ -63,7 +63,9 @@ impl From<StoreError> for BatchError {
 }
 
 /// Every type some projection folds.
-pub(super) fn interests<'a>(projections: impl Iterator<Item = &'a Box<dyn Projection>>) -> HashSet<&'static str> {
+pub(super) fn interests<'a>(
+    projections: impl Iterator<Item = &'a Box<dyn Projection>>,
+) -> HashSet<&'static str> {
     projections.flat_map(|p| p.interests().iter().copied()).collect()
 }
 
@@ -90,7 +92,7 @@ impl Batch {
                     Decoded::Uninteresting
                 } else {
                     match Event::decode(&r.event_type, r.schema_version, &r.payload) {
-                        Ok(event) => Decoded::Event(event),
+                        Ok(event) => Decoded::Event(Box::new(event)),
                         Err(DecodeError::UnknownType { .. }) => Decoded::Unknown,
                         Err(error) => Decoded::Broken(error.to_string()),
                     }
@@ -155,8 +157,10 @@ impl Batch {
             }
         }
         for (recorded, event) in concerned {
-            let result = catch_unwind(AssertUnwindSafe(|| projection.fold(recorded, event)))
-                .unwrap_or_else(|_| Err(FoldError("the fold panicked; its message is in the server's log".into())));
+            let result =
+                catch_unwind(AssertUnwindSafe(|| projection.fold(recorded, event))).unwrap_or_else(|_| {
+                    Err(FoldError("the fold panicked; its message is in the server's log".into()))
+                });
             result.map_err(|error| BatchError::Poison(poison(recorded, error.to_string())))?;
             folded.events += 1;
         }

@@ -126,8 +126,13 @@ pub async fn rebuild(
             flip(pool, log, &site).await?;
             report.flipped = true;
         }
-        tracing::info!(projection = report.projection, position = report.position, events = report.events,
-            equal = report.equal(), "rebuilt");
+        tracing::info!(
+            projection = report.projection,
+            position = report.position,
+            events = report.events,
+            equal = report.equal(),
+            "rebuilt"
+        );
         site.lock.close().await?;
         reports.push(report);
     }
@@ -146,11 +151,12 @@ async fn prepare(pool: &PgPool, projection: &mut dyn Projection) -> Result<Site,
         return Err(ProjectionError::Busy(name.to_owned()));
     }
     let mut tx = pool.begin().await?;
-    let unfinished: Vec<i32> =
-        sqlx::query_scalar("delete from read.projections where name = $1 and state = 'building' returning generation")
-            .bind(name)
-            .fetch_all(&mut *tx)
-            .await?;
+    let unfinished: Vec<i32> = sqlx::query_scalar(
+        "delete from read.projections where name = $1 and state = 'building' returning generation",
+    )
+    .bind(name)
+    .fetch_all(&mut *tx)
+    .await?;
     for generation in unfinished {
         schema::drop_tables(&mut tx, projection, generation).await?;
         sqlx::query("delete from read.quarantine where name = $1 and generation = $2")

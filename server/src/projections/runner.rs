@@ -61,8 +61,10 @@ async fn lead_or_follow(
     let mut lock = pool.acquire().await?.detach();
     let mut seen = log.watch();
     loop {
-        let leads: bool =
-            sqlx::query_scalar("select pg_try_advisory_lock($1)").bind(LEADER_LOCK).fetch_one(&mut lock).await?;
+        let leads: bool = sqlx::query_scalar("select pg_try_advisory_lock($1)")
+            .bind(LEADER_LOCK)
+            .fetch_one(&mut lock)
+            .await?;
         if leads {
             return lead(pool, log, status, &mut lock).await;
         }
@@ -76,7 +78,11 @@ async fn lead_or_follow(
     }
 }
 
-async fn publish(pool: &PgPool, status: &watch::Sender<Arc<Status>>, leader: bool) -> Result<(), sqlx::Error> {
+async fn publish(
+    pool: &PgPool,
+    status: &watch::Sender<Arc<Status>>,
+    leader: bool,
+) -> Result<(), sqlx::Error> {
     let versions: HashMap<&str, i32> = registry().iter().map(|p| (p.name(), p.version())).collect();
     let projections = store::live(pool)
         .await?
@@ -192,7 +198,12 @@ async fn move_members(
 
 /// Folds the batch into one projection up to `to` and moves its checkpoint, in one transaction. An event that cannot be
 /// folded is found, quarantined, and left out.
-async fn advance(pool: &PgPool, member: &mut Member, batch: &Batch, to: i64) -> Result<Step, ProjectionError> {
+async fn advance(
+    pool: &PgPool,
+    member: &mut Member,
+    batch: &Batch,
+    to: i64,
+) -> Result<Step, ProjectionError> {
     let mut left_out: BTreeMap<i64, Poison> = BTreeMap::new();
     let mut upto = to;
     while member.at.position < to {
@@ -205,8 +216,12 @@ async fn advance(pool: &PgPool, member: &mut Member, batch: &Batch, to: i64) -> 
             }
             Err(BatchError::Poison(poison)) => {
                 member.forget();
-                tracing::error!(projection = member.at.name, position = poison.position, error = poison.error,
-                    "an event cannot be folded and is quarantined");
+                tracing::error!(
+                    projection = member.at.name,
+                    position = poison.position,
+                    error = poison.error,
+                    "an event cannot be folded and is quarantined"
+                );
                 left_out.insert(poison.position, poison);
             }
             Err(BatchError::Store(error)) if error.is_refusal() => {
@@ -241,9 +256,8 @@ async fn attempt(
     let database = |e: sqlx::Error| BatchError::Store(StoreError::from(e));
     let Member { projection, at, .. } = member;
     let mut tx = pool.begin().await.map_err(database)?;
-    let folded = batch
-        .fold(projection.as_mut(), Some(&mut *tx), at.generation, (at.position, to), left_out)
-        .await?;
+    let folded =
+        batch.fold(projection.as_mut(), Some(&mut *tx), at.generation, (at.position, to), left_out).await?;
     // Taken before anything is written: whoever is overtaken writes nothing.
     if !store::advance(&mut tx, at, to, folded).await.map_err(database)? {
         return Ok(false);
@@ -324,17 +338,19 @@ pub async fn run_to(
 ) -> Result<(), ProjectionError> {
     let projection = registry().into_iter().find(|p| p.name() == name);
     let Some(projection) = projection else { return Err(unknown(name)) };
-    let (code_version, position): (i32, i64) =
-        sqlx::query_as("select code_version, position from read.projections where name = $1 and generation = $2")
-            .bind(name)
-            .bind(generation)
-            .fetch_one(pool)
-            .await?;
+    let (code_version, position): (i32, i64) = sqlx::query_as(
+        "select code_version, position from read.projections where name = $1 and generation = $2",
+    )
+    .bind(name)
+    .bind(generation)
+    .fetch_one(pool)
+    .await?;
     let interests = interests(std::iter::once(&projection));
     let at = Generation { name: name.to_owned(), generation, code_version, position };
     let mut member = Member { projection, at, quarantined: false };
     while member.at.position < to {
-        let batch = Batch::read(log, member.at.position, BATCH.min(to - member.at.position), &interests).await?;
+        let batch =
+            Batch::read(log, member.at.position, BATCH.min(to - member.at.position), &interests).await?;
         if batch.last == member.at.position {
             break;
         }

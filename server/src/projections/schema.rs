@@ -36,11 +36,13 @@ pub async fn ensure(pool: &PgPool) -> Result<(), ProjectionError> {
             continue;
         }
         let (name, version) = (projection.name(), projection.version());
-        sqlx::query("insert into read.projections (name, generation, code_version, state) values ($1, 1, $2, 'live')")
-            .bind(name)
-            .bind(version)
-            .execute(&mut *tx)
-            .await?;
+        sqlx::query(
+            "insert into read.projections (name, generation, code_version, state) values ($1, 1, $2, 'live')",
+        )
+        .bind(name)
+        .bind(version)
+        .execute(&mut *tx)
+        .await?;
         for table in projection.tables() {
             create_table(&mut tx, table, 1).await?;
             create_indexes(&mut tx, table, 1).await?;
@@ -88,9 +90,11 @@ pub(super) async fn create_indexes(
     generation: i32,
 ) -> Result<(), sqlx::Error> {
     let name = relation(table.name(), generation);
-    let mut statements = vec![format!("alter table {name} add primary key ({})", table.primary_key().join(", "))];
+    let mut statements =
+        vec![format!("alter table {name} add primary key ({})", table.primary_key().join(", "))];
     statements.extend(table.indexes().iter().map(|columns| format!("create index on {name} ({columns})")));
-    if table.columns().iter().any(|c| c.name == "project_code") && !table.primary_key().starts_with(&["org"]) {
+    if table.columns().iter().any(|c| c.name == "project_code") && !table.primary_key().starts_with(&["org"])
+    {
         // A project's change of visibility finds its rows by this.
         statements.push(format!("create index on {name} (org, project_code)"));
     }

@@ -335,9 +335,9 @@ impl StoreError {
     pub fn is_refusal(&self) -> bool {
         match self {
             // Class 22: data exception; class 23: integrity constraint; 54: a limit of the program.
-            Self::Database(sqlx::Error::Database(error)) => {
-                error.code().is_some_and(|code| ["22", "23", "54"].iter().any(|class| code.starts_with(class)))
-            }
+            Self::Database(sqlx::Error::Database(error)) => error
+                .code()
+                .is_some_and(|code| ["22", "23", "54"].iter().any(|class| code.starts_with(class))),
             Self::Database(_) => false,
             Self::Text(_) | Self::Shape { .. } => true,
         }
@@ -357,11 +357,23 @@ pub trait AnyTable: Send + Sync {
     /// Whether old versions are kept.
     fn versioned(&self) -> bool;
     /// Loads the rows that are wanted; false when there was nothing to load.
-    fn load<'a>(&'a mut self, conn: &'a mut PgConnection, generation: i32) -> BoxFuture<'a, Result<bool, StoreError>>;
+    fn load<'a>(
+        &'a mut self,
+        conn: &'a mut PgConnection,
+        generation: i32,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
     /// Writes what changed.
-    fn flush<'a>(&'a mut self, conn: &'a mut PgConnection, generation: i32) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn flush<'a>(
+        &'a mut self,
+        conn: &'a mut PgConnection,
+        generation: i32,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
     /// Writes what changed by COPY into a table that holds none of these rows yet.
-    fn copy<'a>(&'a mut self, conn: &'a mut PgConnection, generation: i32) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn copy<'a>(
+        &'a mut self,
+        conn: &'a mut PgConnection,
+        generation: i32,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
     /// Forgets every row held.
     fn clear(&mut self);
     /// From here on the rows held are all there are (`true`), or are loaded as they are wanted.
@@ -395,18 +407,28 @@ impl<R: Row> AnyTable for Table<R> {
         R::VERSIONED
     }
 
-    fn load<'a>(&'a mut self, conn: &'a mut PgConnection, generation: i32) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn load<'a>(
+        &'a mut self,
+        conn: &'a mut PgConnection,
+        generation: i32,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(self.load_wanted(conn, generation))
     }
 
-    fn flush<'a>(&'a mut self, conn: &'a mut PgConnection, generation: i32) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn flush<'a>(
+        &'a mut self,
+        conn: &'a mut PgConnection,
+        generation: i32,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             self.apply_access_changes(conn, generation).await?;
             let mut rows = self.take_dirty()?;
             let sql = if rows.is_empty() { String::new() } else { self.upsert_sql(generation) };
             while !rows.is_empty() {
-                let rest = if rows.len() > ROWS_A_STATEMENT { rows.split_off(ROWS_A_STATEMENT) } else { Vec::new() };
-                let mut arrays: Vec<Vec<Option<String>>> = vec![Vec::with_capacity(rows.len()); self.columns.len()];
+                let rest =
+                    if rows.len() > ROWS_A_STATEMENT { rows.split_off(ROWS_A_STATEMENT) } else { Vec::new() };
+                let mut arrays: Vec<Vec<Option<String>>> =
+                    vec![Vec::with_capacity(rows.len()); self.columns.len()];
                 for row in rows {
                     for (array, field) in arrays.iter_mut().zip(row) {
                         array.push(field);
@@ -423,7 +445,11 @@ impl<R: Row> AnyTable for Table<R> {
         })
     }
 
-    fn copy<'a>(&'a mut self, conn: &'a mut PgConnection, generation: i32) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn copy<'a>(
+        &'a mut self,
+        conn: &'a mut PgConnection,
+        generation: i32,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             self.apply_access_changes(conn, generation).await?;
             let sql = format!("copy {} ({}) from stdin", Self::relation(generation), self.column_list());

@@ -162,7 +162,10 @@ fn value<T: Serialize + ?Sized>(value: &T, kind: Kind) -> Result<Option<String>,
                 return Ok(None);
             }
             let inner = json.strip_prefix('[').and_then(|j| j.strip_suffix(']'));
-            Ok(Some(format!("{{{}}}", inner.ok_or_else(|| TextError("an array column needs a list".into()))?)))
+            Ok(Some(format!(
+                "{{{}}}",
+                inner.ok_or_else(|| TextError("an array column needs a list".into()))?
+            )))
         }
         _ => value.serialize(Scalar),
     }
@@ -210,7 +213,11 @@ macro_rules! refuse_compounds {
         ) -> Result<Self::Ok, TextError> {
             Err(TextError(concat!("a variant in ", $what).to_owned()))
         }
-        fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, TextError> {
+        fn serialize_tuple_struct(
+            self,
+            _: &'static str,
+            _: usize,
+        ) -> Result<Self::SerializeTupleStruct, TextError> {
             Err(TextError(concat!("a tuple struct in ", $what).to_owned()))
         }
         fn serialize_tuple_variant(
@@ -257,7 +264,11 @@ impl<'a> Serializer for RowWriter<'a> {
     fn serialize_some<T: Serialize + ?Sized>(self, inner: &T) -> Result<(), TextError> {
         inner.serialize(self)
     }
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, inner: &T) -> Result<(), TextError> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        inner: &T,
+    ) -> Result<(), TextError> {
         inner.serialize(self)
     }
     fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, TextError> {
@@ -277,7 +288,11 @@ impl<'a> Serializer for RowWriter<'a> {
 impl SerializeStruct for RowWriter<'_> {
     type Ok = ();
     type Error = TextError;
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, field: &T) -> Result<(), TextError> {
+    fn serialize_field<T: Serialize + ?Sized>(
+        &mut self,
+        name: &'static str,
+        field: &T,
+    ) -> Result<(), TextError> {
         self.put(name, field)
     }
     fn end(self) -> Result<(), TextError> {
@@ -418,7 +433,11 @@ impl<'a> Serializer for KeyWriter<'a> {
     fn serialize_some<T: Serialize + ?Sized>(self, inner: &T) -> Result<(), TextError> {
         inner.serialize(self)
     }
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, inner: &T) -> Result<(), TextError> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        inner: &T,
+    ) -> Result<(), TextError> {
         inner.serialize(self)
     }
     fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, TextError> {

@@ -57,7 +57,9 @@ pub fn csv_row(row: &PgRow, kinds: &[Kind], out: &mut Vec<u8>) -> Result<(), Enc
         scratch.clear();
         json_value(bytes, *kind, &mut scratch).map_err(|what| EncodeError { column: nth, what })?;
         match *kind {
-            Kind::Time => out.extend_from_slice(scratch.strip_prefix(b"\"").and_then(|s| s.strip_suffix(b"\"")).unwrap_or(&scratch)),
+            Kind::Time => out.extend_from_slice(
+                scratch.strip_prefix(b"\"").and_then(|s| s.strip_suffix(b"\"")).unwrap_or(&scratch),
+            ),
             _ => csv_field(&scratch, out),
         }
     }
@@ -100,9 +102,7 @@ fn json_value(bytes: &[u8], kind: Kind, out: &mut Vec<u8>) -> Result<(), String>
             let text = std::str::from_utf8(bytes).map_err(|e| e.to_string())?;
             serde_json::to_writer(out, text).map_err(|e| e.to_string())
         }
-        Kind::Int => {
-            write!(out, "{}", integer(bytes)?).map_err(|e| e.to_string())
-        }
+        Kind::Int => write!(out, "{}", integer(bytes)?).map_err(|e| e.to_string()),
         Kind::Float => float(bytes, out),
         Kind::Bool => {
             out.extend_from_slice(if bytes == [1] { b"true" } else { b"false" });
@@ -119,9 +119,9 @@ fn json_value(bytes: &[u8], kind: Kind, out: &mut Vec<u8>) -> Result<(), String>
             Ok(())
         }
         Kind::Floats => array(bytes, out, float),
-        Kind::Ints => array(bytes, out, |bytes, out| {
-            write!(out, "{}", integer(bytes)?).map_err(|e| e.to_string())
-        }),
+        Kind::Ints => {
+            array(bytes, out, |bytes, out| write!(out, "{}", integer(bytes)?).map_err(|e| e.to_string()))
+        }
         Kind::Times => array(bytes, out, time),
     }
 }

@@ -94,9 +94,10 @@ fn no_operator(column: &Column, text: &str) -> QueryError {
 }
 
 fn values(column: &Column, text: &str) -> Result<Vec<String>, QueryError> {
-    let inner = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')).ok_or_else(|| {
-        QueryError::new("bad_filter", "in wants a list", "write `column=in.(a,b,\"c,d\")`")
-    })?;
+    let inner = text
+        .strip_prefix('(')
+        .and_then(|t| t.strip_suffix(')'))
+        .ok_or_else(|| QueryError::new("bad_filter", "in wants a list", "write `column=in.(a,b,\"c,d\")`"))?;
     if inner.is_empty() {
         return Ok(Vec::new());
     }
@@ -150,8 +151,9 @@ fn contained(column: &Column, value: &str) -> Result<String, QueryError> {
             "cs works on JSON columns",
         ));
     }
-    let json: serde_json::Value = serde_json::from_str(value)
-        .map_err(|e| QueryError::new("bad_value", format!("not JSON: {e}"), "for example flags=cs.[\"rule\"]"))?;
+    let json: serde_json::Value = serde_json::from_str(value).map_err(|e| {
+        QueryError::new("bad_value", format!("not JSON: {e}"), "for example flags=cs.[\"rule\"]")
+    })?;
     let text = json.to_string();
     if text.contains("\\u0000") {
         return Err(QueryError::new("bad_value", "a NUL character", "leave it out"));
@@ -183,7 +185,11 @@ fn nested<'v>(view: &'v ViewDef, word: &str, list: &str, depth: usize) -> Result
         nodes.push(member(view, item, depth)?);
     }
     if nodes.is_empty() {
-        return Err(QueryError::new("bad_filter", format!("{word} has nothing in it"), "`or=(a.eq.1,b.eq.2)`"));
+        return Err(QueryError::new(
+            "bad_filter",
+            format!("{word} has nothing in it"),
+            "`or=(a.eq.1,b.eq.2)`",
+        ));
     }
     Ok(match word {
         "and" => Node::And(nodes),
@@ -218,8 +224,13 @@ fn member<'v>(view: &'v ViewDef, item: &str, depth: usize) -> Result<Node<'v>, Q
 
 /// Splits at the commas that stand outside parentheses and quotes.
 fn split(list: &str) -> Result<Vec<&str>, QueryError> {
-    let unbalanced =
-        || QueryError::new("bad_filter", "parentheses or quotes do not match", "quote values that hold them: \"a,b\"");
+    let unbalanced = || {
+        QueryError::new(
+            "bad_filter",
+            "parentheses or quotes do not match",
+            "quote values that hold them: \"a,b\"",
+        )
+    };
     let (mut depth, mut quoted, mut escaped, mut start) = (0_usize, false, false, 0);
     let mut items = Vec::new();
     for (at, character) in list.char_indices() {
@@ -247,9 +258,10 @@ fn split(list: &str) -> Result<Vec<&str>, QueryError> {
 /// A value without its quotes, where it has any.
 fn unquoted(item: &str) -> Result<String, QueryError> {
     let Some(inner) = item.strip_prefix('"') else { return Ok(item.to_owned()) };
-    let inner = inner.strip_suffix('"').filter(|_| item.len() >= 2).ok_or_else(|| {
-        QueryError::new("bad_filter", "a quote is not closed", "\"like this\"")
-    })?;
+    let inner = inner
+        .strip_suffix('"')
+        .filter(|_| item.len() >= 2)
+        .ok_or_else(|| QueryError::new("bad_filter", "a quote is not closed", "\"like this\""))?;
     let mut out = String::with_capacity(inner.len());
     let mut characters = inner.chars();
     while let Some(character) = characters.next() {
@@ -287,7 +299,11 @@ mod tests {
             ("ready_after_s", "lte.1.5", compare("<=", "1.5")),
             ("streaming", "eq.true", compare("=", "true")),
             ("created_at", "gte.2026-01-31", compare(">=", "2026-01-31T00:00:00.000000Z")),
-            ("status", "in.(a,\"b,c\",\"d\\\"e\")", Operator::In(vec!["a".into(), "b,c".into(), "d\"e".into()])),
+            (
+                "status",
+                "in.(a,\"b,c\",\"d\\\"e\")",
+                Operator::In(vec!["a".into(), "b,c".into(), "d\"e".into()]),
+            ),
             ("attempt", "in.()", Operator::In(vec![])),
             ("error_code", "is.null", Operator::Is("null")),
             ("streaming", "is.true", Operator::Is("true")),
@@ -339,7 +355,9 @@ mod tests {
 
     #[test]
     fn groups_that_do_not_close_are_refused() {
-        for list in ["(a", "status.eq.x", "()", "(status.eq.(x)", "(status)", "(status.eq.x))", "(and(status.eq.x)"] {
+        for list in
+            ["(a", "status.eq.x", "()", "(status.eq.(x)", "(status)", "(status.eq.x))", "(and(status.eq.x)"]
+        {
             assert!(group(jobs(), "and", list).is_err(), "{list}");
         }
         let deep = format!("{}status.eq.x{}", "(and".repeat(20), ")".repeat(20));

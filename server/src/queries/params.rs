@@ -209,9 +209,7 @@ pub fn spelled(column: &Column, value: &str) -> Result<String, QueryError> {
     };
     match column.kind {
         Kind::Text => Ok(value.to_owned()),
-        Kind::Int => {
-            value.trim().parse::<i64>().map(|n| n.to_string()).map_err(|_| bad("a whole number"))
-        }
+        Kind::Int => value.trim().parse::<i64>().map(|n| n.to_string()).map_err(|_| bad("a whole number")),
         Kind::Float => match value.trim().parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(number.to_string()),
             _ => Err(bad("a number, with '.' before decimals")),
@@ -223,8 +221,9 @@ pub fn spelled(column: &Column, value: &str) -> Result<String, QueryError> {
         },
         Kind::Time => {
             let text = if value.len() == 10 { format!("{value}T00:00:00Z") } else { value.to_owned() };
-            let time: Timestamp =
-                text.parse().map_err(|_| bad("a time such as 2026-01-31T08:15:30Z, or a day; write + as %2B"))?;
+            let time: Timestamp = text
+                .parse()
+                .map_err(|_| bad("a time such as 2026-01-31T08:15:30Z, or a day; write + as %2B"))?;
             Ok(time.to_string())
         }
         Kind::Json | Kind::Floats | Kind::Ints | Kind::Times => {

@@ -26,7 +26,8 @@ pub enum Value {
 /// The rows of a query.
 pub fn rows(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> Statement {
     let mut statement = Statement::default();
-    let columns: Vec<String> = query.select.iter().map(|(alias, c)| format!("\"{}\" as \"{alias}\"", c.name)).collect();
+    let columns: Vec<String> =
+        query.select.iter().map(|(alias, c)| format!("\"{}\" as \"{alias}\"", c.name)).collect();
     statement.sql = format!("select {} from ", columns.join(", "));
     statement.source(view, visibility, query);
     let mut orders: Vec<String> = query
@@ -165,8 +166,13 @@ mod tests {
 
     #[test]
     fn a_query_becomes_sql_with_bound_values() {
-        let statement = statement("select=job,n:attempt&status=eq.running&order=job.desc.nullslast&limit=5").unwrap();
-        assert!(statement.sql.starts_with("select \"job\" as \"job\", \"attempt\" as \"n\" from read.v_jobs where ("));
+        let statement =
+            statement("select=job,n:attempt&status=eq.running&order=job.desc.nullslast&limit=5").unwrap();
+        assert!(
+            statement
+                .sql
+                .starts_with("select \"job\" as \"job\", \"attempt\" as \"n\" from read.v_jobs where (")
+        );
         assert!(statement.sql.contains("\"status\" = $3::text::text order by \"job\" desc nulls last"));
         assert_eq!(statement.values[2], Value::Text(Some("running".into())));
     }

@@ -181,14 +181,16 @@ fn apply_range(query: &mut Query<'_>, headers: &HeaderMap) -> Result<(), QueryEr
     if query.limit.is_some() || query.offset > 0 {
         return Ok(());
     }
-    let bad = || QueryError::new("bad_range", format!("Range: {range:?}"), "Range: 0-24, with Range-Unit: items");
+    let bad =
+        || QueryError::new("bad_range", format!("Range: {range:?}"), "Range: 0-24, with Range-Unit: items");
     let range = range.trim_start_matches("items=");
     let (first, last) = range.split_once('-').ok_or_else(bad)?;
     let first: i64 = first.trim().parse().ok().filter(|n| *n >= 0).ok_or_else(bad)?;
     query.offset = first;
     if !last.trim().is_empty() {
         let last: i64 = last.trim().parse().map_err(|_| bad())?;
-        query.limit = Some(last.checked_sub(first).and_then(|n| n.checked_add(1)).filter(|n| *n >= 0).ok_or_else(bad)?);
+        query.limit =
+            Some(last.checked_sub(first).and_then(|n| n.checked_add(1)).filter(|n| *n >= 0).ok_or_else(bad)?);
     }
     Ok(())
 }
@@ -212,11 +214,9 @@ async fn count(conn: &mut PgConnection, statement: &Statement) -> Result<i64, Fa
 /// What the database says of a value that passed our checks (a pattern, for example) is the client's to mend.
 fn refused(error: sqlx::Error) -> Failure {
     match &error {
-        sqlx::Error::Database(said) if said.code().is_some_and(|c| c.starts_with("22")) => Failure::bad_request(
-            "bad_value",
-            said.message().to_owned(),
-            "check the values of the filters",
-        ),
+        sqlx::Error::Database(said) if said.code().is_some_and(|c| c.starts_with("22")) => {
+            Failure::bad_request("bad_value", said.message().to_owned(), "check the values of the filters")
+        }
         sqlx::Error::Database(said) if said.code().as_deref() == Some("57014") => Failure::unprocessable(
             "query_too_slow",
             "the query took too long and was stopped",
@@ -366,7 +366,8 @@ mod tests {
 
     #[test]
     fn preferences_are_read_together() {
-        let preferences = Preferences::of(&headers(&[("prefer", "count=exact, at-least=42, handling=strict")]));
+        let preferences =
+            Preferences::of(&headers(&[("prefer", "count=exact, at-least=42, handling=strict")]));
         assert_eq!(preferences.unwrap(), Preferences { count: true, at_least: Some(42) });
         assert!(Preferences::of(&headers(&[("prefer", "at-least=soon")])).is_err());
     }

@@ -13,8 +13,8 @@ use sqlx::{Connection, PgConnection, PgPool};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::log::{Log, LogError};
 use crate::live::event_view;
+use crate::log::{Log, LogError};
 
 /// Names the event's position in a relayed message.
 pub const POSITION_HEADER: &str = "Benchtrail-Position";

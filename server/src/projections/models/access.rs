@@ -5,9 +5,9 @@ use events::envelope::Recorded;
 use events::keys::ProjectKey;
 use serde::{Deserialize, Serialize};
 
+use crate::projections::FoldError;
 use crate::projections::table::{Access, Row, Table};
 use crate::projections::text::{Column, Kind};
-use crate::projections::FoldError;
 
 /// The types of event that decide who may see a project. Every projection of project data folds them.
 pub const PROJECT_CREATED: &str = "project.created";
@@ -57,7 +57,11 @@ macro_rules! rights_table {
         }
 
         impl $crate::projections::models::access::RightsRow for $row {
-            fn new(org: String, project_code: String, rights: $crate::projections::models::access::Rights) -> Self {
+            fn new(
+                org: String,
+                project_code: String,
+                rights: $crate::projections::models::access::Rights,
+            ) -> Self {
                 Self { org, project_code, visibility: rights.visibility, owner: rights.owner }
             }
             fn rights(&self) -> $crate::projections::models::access::Rights {

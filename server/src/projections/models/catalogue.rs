@@ -27,7 +27,8 @@ impl Entry {
             position: recorded.position,
             org: recorded.stream.org().to_owned(),
             // Platform-wide facts are everyone's; an organisation's own are its own.
-            visibility: if recorded.stream.org() == PLATFORM_ORG { "public" } else { "organization" }.to_owned(),
+            visibility: if recorded.stream.org() == PLATFORM_ORG { "public" } else { "organization" }
+                .to_owned(),
             owner: String::new(),
         }
     }

@@ -31,7 +31,8 @@ pub fn energy_between(samples: &[(i64, Option<f64>)], from: i64, to: i64, longes
     if to <= from {
         return None;
     }
-    let inside: Vec<usize> = (0..samples.len()).filter(|&n| samples[n].0 >= from && samples[n].0 <= to).collect();
+    let inside: Vec<usize> =
+        (0..samples.len()).filter(|&n| samples[n].0 >= from && samples[n].0 <= to).collect();
     let (&first, &last) = (inside.first()?, inside.last()?);
     let mut points: Vec<(i64, f64)> = Vec::with_capacity(inside.len() + 2);
     let known = |n: usize| samples[n].1.map(|watts| (samples[n].0, watts));

@@ -77,7 +77,9 @@ impl Projects {
     }
 
     fn workload(&mut self, key: &WorkloadKey, position: i64) -> Result<&mut WorkloadRow, FoldError> {
-        self.workloads.get_mut(&workload_key(key), position).ok_or_else(|| FoldError(format!("{key} is not there")))
+        self.workloads
+            .get_mut(&workload_key(key), position)
+            .ok_or_else(|| FoldError(format!("{key} is not there")))
     }
 
     fn rights(&self, key: &ProjectKey) -> Result<Rights, FoldError> {

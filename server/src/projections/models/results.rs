@@ -74,10 +74,12 @@ impl Row for ResultJobRow {
 
     fn columns() -> Vec<Column> {
         use Kind::{Int, Json, Text};
-        let mut columns: Vec<Column> = ["org", "project_code", "workload_code"].map(|n| Column::shown(n, Text)).to_vec();
+        let mut columns: Vec<Column> =
+            ["org", "project_code", "workload_code"].map(|n| Column::shown(n, Text)).to_vec();
         columns.push(Column::shown("run_number", Int));
         columns.extend(
-            ["scenario_code", "job", "run", "server", "config_code", "hostname"].map(|n| Column::shown(n, Text)),
+            ["scenario_code", "job", "run", "server", "config_code", "hostname"]
+                .map(|n| Column::shown(n, Text)),
         );
         columns.push(Column::hidden("spec", Json));
         columns.push(Column::shown("phase", Text));
@@ -321,7 +323,8 @@ impl Row for ResultRow {
 
     fn columns() -> Vec<Column> {
         use Kind::{Bool, Float, Int, Json, Text, Time};
-        let of = |kind: Kind, names: &[&str]| names.iter().map(|n| Column::shown(n, kind)).collect::<Vec<_>>();
+        let of =
+            |kind: Kind, names: &[&str]| names.iter().map(|n| Column::shown(n, kind)).collect::<Vec<_>>();
         let mut columns = of(Text, &["org", "project_code", "workload_code"]);
         columns.extend(of(Int, &["run_number"]));
         columns.extend(of(Text, &["scenario_code"]));
@@ -451,7 +454,8 @@ impl Results {
 
     fn job_event(&mut self, recorded: &Recorded, event: &Event) -> Result<(), FoldError> {
         let (job, position) = (recorded.stream.to_string(), recorded.position);
-        let row = self.jobs.get_mut(&job, position).ok_or_else(|| FoldError(format!("{job} is not there")))?;
+        let row =
+            self.jobs.get_mut(&job, position).ok_or_else(|| FoldError(format!("{job} is not there")))?;
         let before = row.standing();
         let after = before.after(event);
         row.phase = after.phase.as_str().to_owned();
@@ -520,7 +524,12 @@ impl Results {
         }
     }
 
-    fn sampled(&mut self, stream: &StreamKey, sampled: &TelemetrySampled, position: i64) -> Result<(), FoldError> {
+    fn sampled(
+        &mut self,
+        stream: &StreamKey,
+        sampled: &TelemetrySampled,
+        position: i64,
+    ) -> Result<(), FoldError> {
         let (_, job, attempt) = job_of(stream)?;
         for sample in &sampled.samples {
             let (at, watts) = (sample.at.as_micros(), total_power(sample));
@@ -620,7 +629,8 @@ impl Projection for Results {
             "job" => {
                 let Ok((key, job, _)) = job_of(&recorded.stream) else { return };
                 access::want(&mut self.rights, &key.org, &key.project);
-                if let Some((attempt, server)) = self.jobs.loaded(&job).map(|j| (j.attempt, j.server.clone())) {
+                if let Some((attempt, server)) = self.jobs.loaded(&job).map(|j| (j.attempt, j.server.clone()))
+                {
                     self.servers.want(server);
                     let window = self.results.loaded(&job).and_then(ResultRow::window);
                     self.want_power(&job, attempt, window);

@@ -46,7 +46,8 @@ pub struct RunRow {
 impl RunRow {
     fn job_moved(&mut self, scenario: &str, to: JobPhase, recorded: &Recorded) {
         self.phases.insert(scenario.to_owned(), to.as_str().to_owned());
-        let count = |status: &str| self.phases.values().filter(|p| phase(p).status() == status).count() as i64;
+        let count =
+            |status: &str| self.phases.values().filter(|p| phase(p).status() == status).count() as i64;
         let (completed, failed, cancelled) = (count("completed"), count("failed"), count("cancelled"));
         self.jobs_running = count("running");
         let queued = count("queued");
@@ -282,7 +283,11 @@ impl Runs {
         Ok(())
     }
 
-    fn job_created(&mut self, recorded: &Recorded, created: &events::job::JobCreated) -> Result<(), FoldError> {
+    fn job_created(
+        &mut self,
+        recorded: &Recorded,
+        created: &events::job::JobCreated,
+    ) -> Result<(), FoldError> {
         let key = JobKey::from_stream(&recorded.stream)?;
         let rights = access::rights(&self.rights, &key.org, &key.project)?;
         let run = key.run_key().stream().to_string();

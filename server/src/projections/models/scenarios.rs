@@ -75,12 +75,7 @@ impl Row for ScenarioRow {
         columns
     }
     fn key(&self) -> Self::Key {
-        (
-            self.org.clone(),
-            self.project_code.clone(),
-            self.workload_code.clone(),
-            self.scenario_code.clone(),
-        )
+        (self.org.clone(), self.project_code.clone(), self.workload_code.clone(), self.scenario_code.clone())
     }
     fn access(&mut self) -> Option<Access<'_>> {
         access::access(&self.org, &self.project_code, &mut self.visibility)

@@ -93,9 +93,11 @@ impl Telemetry {
                 for (metric, value) in reading.metrics() {
                     for bucket_s in BUCKET_SECONDS {
                         let segment = start_of(sample.at, bucket_s * BUCKETS_A_ROW * 1_000_000);
-                        let key = (job.clone(), attempt, source.clone(), metric.to_owned(), bucket_s, segment);
+                        let key =
+                            (job.clone(), attempt, source.clone(), metric.to_owned(), bucket_s, segment);
                         if self.segments.get(&key).is_none() {
-                            let row = SegmentRow::new(keys.clone(), source.clone(), metric, bucket_s, segment);
+                            let row =
+                                SegmentRow::new(keys.clone(), source.clone(), metric, bucket_s, segment);
                             self.segments.put(row, position);
                         }
                         let row = self.segments.get_mut(&key, position).expect("put there, if it was not");

@@ -229,7 +229,13 @@ pub struct SegmentRow {
 }
 
 impl SegmentRow {
-    pub(super) fn new(keys: JobColumns, source: String, metric: &str, bucket_s: i64, segment: Timestamp) -> Self {
+    pub(super) fn new(
+        keys: JobColumns,
+        source: String,
+        metric: &str,
+        bucket_s: i64,
+        segment: Timestamp,
+    ) -> Self {
         Self {
             keys,
             source,

@@ -189,7 +189,8 @@ impl JobSummaryRow {
     pub(super) fn refresh(&mut self) {
         let sums = &self.sums;
         self.gaps = sums.max_seq.saturating_sub(sums.events);
-        self.duration_s = sums.first.zip(sums.last).map(|(first, last)| last.micros_since(first) as f64 / 1e6);
+        self.duration_s =
+            sums.first.zip(sums.last).map(|(first, last)| last.micros_since(first) as f64 / 1e6);
         self.avg_gpu_power_w = sums.gpu_power.value();
         self.avg_gpu_power_total_w = sums.gpu_power_total.value();
         self.avg_gpu_utilization = sums.gpu_utilization.value();

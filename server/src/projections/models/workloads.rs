@@ -38,7 +38,12 @@ pub struct WorkloadRow {
 }
 
 impl WorkloadRow {
-    pub(super) fn new(key: WorkloadKey, created: &WorkloadCreated, recorded: &Recorded, rights: Rights) -> Self {
+    pub(super) fn new(
+        key: WorkloadKey,
+        created: &WorkloadCreated,
+        recorded: &Recorded,
+        rights: Rights,
+    ) -> Self {
         let spec = &created.spec;
         Self {
             org: key.org,

@@ -62,7 +62,10 @@ pub(super) async fn all(
         }
         let fed = feed(log, senders, target, stop).await;
         for (nth, task) in tasks {
-            match task.await.map_err(|e| StoreError::Database(sqlx::Error::Io(std::io::Error::other(e))))?? {
+            match task
+                .await
+                .map_err(|e| StoreError::Database(sqlx::Error::Io(std::io::Error::other(e))))??
+            {
                 Outcome::Built(done) => built[nth] = Some(done),
                 Outcome::Again(poison) => left_out[nth] = poison,
                 Outcome::Unfinished => {}
@@ -123,15 +126,23 @@ struct Worker {
 }
 
 impl Worker {
-    async fn run(mut self, mut batches: mpsc::Receiver<Arc<Batch>>, target: i64) -> Result<Outcome, ProjectionError> {
+    async fn run(
+        mut self,
+        mut batches: mpsc::Receiver<Arc<Batch>>,
+        target: i64,
+    ) -> Result<Outcome, ProjectionError> {
         self.projection.tables().iter_mut().for_each(|t| t.set_complete(true));
         let mut position = 0;
         while let Some(batch) = batches.recv().await {
             match self.take(&batch, position).await {
                 Ok(()) => position = batch.last,
                 Err(BatchError::Poison(poison)) => {
-                    tracing::warn!(projection = self.at.name, position = poison.position, error = poison.error,
-                        "an event cannot be folded; beginning again without it");
+                    tracing::warn!(
+                        projection = self.at.name,
+                        position = poison.position,
+                        error = poison.error,
+                        "an event cannot be folded; beginning again without it"
+                    );
                     self.left_out.insert(poison.position, poison);
                     self.reset().await?;
                     return Ok(Outcome::Again(self.left_out));
@@ -155,7 +166,8 @@ impl Worker {
         let range = (position, batch.last);
         let generation = self.at.generation;
         if self.complete {
-            let folded = batch.fold(self.projection.as_mut(), None, generation, range, &self.left_out).await?;
+            let folded =
+                batch.fold(self.projection.as_mut(), None, generation, range, &self.left_out).await?;
             self.folded.events += folded.events;
             self.folded.unknown += folded.unknown;
             let held: usize = self.projection.tables().iter().map(|t| t.held()).sum();

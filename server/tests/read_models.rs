@@ -1,0 +1,210 @@
+//! What a run looks like in the views, to whom, and that a rebuild makes the same rows.
+
+mod common;
+mod reading;
+
+use common::Cluster;
+use events::project::ProjectVisibility;
+use reading::{Read, Story, anonymous, person};
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_is_in_every_view() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "views").await;
+    let story = Story::default();
+    story.tell(&read).await;
+    let head = read.settle().await;
+    let ada = person("acme", "ada");
+
+    let project = read.row(&ada, "v_projects", "project_code=eq.p1").await;
+    assert_eq!(project["workloads"], 1);
+    assert_eq!(project["last_run_status"], "completed");
+    let workload = read.row(&ada, "v_workloads", "").await;
+    assert_eq!(workload["engine_args"], json!({"tensor_parallel_size": 2}));
+    assert_eq!((&workload["scenarios"], &workload["runs"]), (&json!(2), &json!(1)));
+    let run = read.row(&ada, "v_runs", "").await;
+    assert_eq!((&run["status"], &run["jobs_completed"]), (&json!("completed"), &json!(2)));
+    let jobs =
+        read.rows(&ada, "v_jobs", "order=ordinal.desc&select=scenario_code,status,progress_done,flags").await;
+    assert_eq!(
+        jobs[0],
+        json!({"scenario_code": "c8-isl512-osl256", "status": "completed", "progress_done": 50, "flags": ["few_requests"]})
+    );
+    assert_eq!(read.rows(&ada, "v_scenarios", "concurrency=gt.1").await.len(), 1);
+    assert_eq!(read.row(&ada, "v_servers", "").await["gpu_count"], 2);
+    assert_eq!(read.row(&anonymous(), "v_models", "").await["model_code"], "meta-llama/Llama-3.1-8B");
+    let lines = read.rows(&ada, "v_log_lines", "scenario_code=like.c8*&order=line_number").await;
+    assert_eq!(lines[1]["line"], "with\ttab \\ and ä");
+    assert_eq!(read.rows(&ada, "v_quality_flags", "cleared=is.false").await.len(), 2);
+    let events = read.rows(&ada, "v_events", "stream=eq.run/acme/p1/w1/1&order=position").await;
+    assert_eq!(events[0]["type"], "run.created");
+    assert_eq!(
+        read.rows(&ada, "v_events", "select=position").await.len() as i64,
+        head,
+        "all of it is hers to see"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_has_its_energy_efficiency_and_cost() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "results").await;
+    Story { concurrencies: vec![8], ..Story::default() }.tell(&read).await;
+    read.settle().await;
+    let ada = person("acme", "ada");
+    let result = read.row(&ada, "v_benchmark_results", "").await;
+    // 28 s at twice 300 W.
+    assert_eq!(result["energy_j"], 16_800.0);
+    assert_eq!(result["gpu_power_avg_w"], 600.0);
+    assert_eq!(result["output_tokens_per_joule"], 50_000.0 / 16_800.0);
+    assert_eq!(result["output_tokens_per_second_per_gpu"], 50_000.0 / 28.0 / 2.0);
+    // 7.20 $ an hour for 28 s, for 50,000 tokens.
+    let cost = result["cost_per_million_output_tokens_usd"].as_f64().unwrap();
+    assert!((cost - 1.12).abs() < 1e-9, "{cost}");
+    assert_eq!((&result["suspicious"], &result["status"]), (&json!(true), &json!("completed")));
+    let output = read
+        .row(&ada, "v_metrumbench_llm_outputs", "select=ttft_p99_ms,ttft_p99_9_ms,requests_succeeded")
+        .await;
+    assert_eq!(output, json!({"ttft_p99_ms": 300, "ttft_p99_9_ms": null, "requests_succeeded": 199}));
+
+    let summary = read.row(&ada, "v_telemetry_job_summary", "").await;
+    assert_eq!(
+        (&summary["sample_count"], &summary["complete"], &summary["gaps"]),
+        (&json!(31), &json!(true), &json!(0))
+    );
+    // From second 20 to 50.5 at 600 W.
+    assert_eq!(summary["gpu_energy_j"], 18_300);
+    assert_eq!(summary["avg_gpu_power_w"], 300);
+    let gpus = read.rows(&ada, "v_telemetry_per_gpu_summary", "order=gpu_index").await;
+    assert_eq!(gpus.len(), 2);
+    assert_eq!(gpus[1]["avg_gpu_utilization"], 0.625);
+    assert_eq!(read.row(&ada, "v_job_with_telemetry", "").await["avg_gpu_power_w"], 300);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_sample_leaves_no_energy_but_a_gap() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "gaps").await;
+    Story { concurrencies: vec![8], lost_samples: vec![10, 11, 12], ..Story::default() }.tell(&read).await;
+    read.settle().await;
+    let ada = person("acme", "ada");
+    assert_eq!(read.row(&ada, "v_benchmark_results", "").await["energy_j"], json!(null));
+    let summary = read.row(&ada, "v_telemetry_job_summary", "").await;
+    assert_eq!(
+        (&summary["gaps"], &summary["complete"], &summary["gpu_energy_j"]),
+        (&json!(3), &json!(false), &json!(null))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn telemetry_is_there_raw_and_in_buckets() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "telemetry").await;
+    Story { concurrencies: vec![8], gpus: 1, ..Story::default() }.tell(&read).await;
+    read.settle().await;
+    let ada = person("acme", "ada");
+    let of =
+        |bucket: i64| format!("bucket_s=eq.{bucket}&source=eq.gpu0&metric=eq.power_w&order=bucket_start");
+    let raw = read.rows(&ada, "v_telemetry_buckets", &of(1)).await;
+    assert_eq!(raw.len(), 31);
+    let six = read.rows(&ada, "v_telemetry_buckets", &of(6)).await;
+    let count: i64 = six.iter().map(|b| b["count"].as_i64().unwrap()).sum();
+    assert_eq!(count, 31, "every sample is in one bucket");
+    assert_eq!((&six[0]["min"], &six[0]["avg"], &six[0]["max"]), (&json!(300), &json!(300), &json!(300)));
+    let series = read.rows(&ada, "v_telemetry_series", "metric=eq.power_w&bucket_s=eq.6").await;
+    let points: usize = series.iter().map(|s| s["avg"].as_array().unwrap().len()).sum();
+    assert_eq!(points, six.len());
+    let chunks = read.rows(&ada, "v_telemetry_chunks", "source=eq.system").await;
+    let samples: usize = chunks.iter().map(|c| c["ram_used_bytes"].as_array().unwrap().len()).sum();
+    assert_eq!(samples, 31);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_follow_their_projects_visibility() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "visibility").await;
+    let story = Story { concurrencies: vec![1], visibility: ProjectVisibility::Private, ..Story::default() };
+    story.tell(&read).await;
+    read.settle().await;
+    let views: Vec<&str> = server::projections::views::all()
+        .iter()
+        .filter(|v| v.served && v.columns.iter().any(|c| c.name == "project_code"))
+        .map(|v| v.name)
+        .collect();
+    assert!(views.len() >= 14, "{views:?}");
+    let (ada, bob, eve) = (person("acme", "ada"), person("acme", "bob"), person("other", "ada"));
+    let seen = async |who: &server::auth::Visibility| {
+        let mut seen = Vec::new();
+        for view in &views {
+            if !read.rows(who, view, "limit=5").await.is_empty() {
+                seen.push(*view);
+            }
+        }
+        seen
+    };
+    assert_eq!(seen(&ada).await, views, "the owner sees all");
+    assert_eq!(seen(&bob).await, Vec::<&str>::new(), "a colleague sees nothing, even an administrator");
+    story.show(&read, ProjectVisibility::Organization).await;
+    read.settle().await;
+    assert_eq!(seen(&bob).await, views);
+    assert_eq!(seen(&eve).await, Vec::<&str>::new(), "another organisation sees nothing");
+    story.show(&read, ProjectVisibility::Public).await;
+    read.settle().await;
+    assert_eq!(seen(&anonymous()).await, views);
+    story.show(&read, ProjectVisibility::Private).await;
+    read.settle().await;
+    assert_eq!(seen(&bob).await, Vec::<&str>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_row_policies_hold_without_the_querys_own_condition() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "policies").await;
+    Story { visibility: ProjectVisibility::Private, ..Story::default() }.tell(&read).await;
+    read.settle().await;
+    let count = async |org: &str, user: &str, table: &str| -> i64 {
+        let mut tx = read.reader.begin().await.unwrap();
+        sqlx::query("select set_config('app.org', $1, true), set_config('app.user', $2, true)")
+            .bind(org)
+            .bind(user)
+            .execute(&mut *tx)
+            .await
+            .unwrap();
+        let sql = format!("select count(*) from read.{table}");
+        sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(&mut *tx).await.unwrap()
+    };
+    for table in ["v_jobs", "jobs_v1", "v_benchmark_results_history", "v_log_lines", "v_events"] {
+        assert!(count("acme", "ada", table).await > 0, "{table}");
+    }
+    for table in ["v_jobs", "jobs_v1", "v_benchmark_results_history", "v_log_lines"] {
+        assert_eq!(count("acme", "bob", table).await, 0, "{table}");
+        assert_eq!(count("", "", table).await, 0, "{table}");
+    }
+    let write = sqlx::query("delete from read.jobs_v1").execute(&read.reader).await;
+    assert!(write.is_err(), "the reader writes nothing");
+    let hidden = sqlx::query("select * from read.result_power_v1").execute(&read.reader).await;
+    assert!(hidden.is_err(), "the folds' own tables are not for readers");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_can_be_read_as_it_stood() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "as_of").await;
+    let story = Story { concurrencies: vec![8], ..Story::default() };
+    story.prologue(&read).await;
+    story.begin_job(&read, 8).await;
+    story.load(&read, 8).await;
+    let before = read.log.head().await.unwrap().position;
+    let last = story.end_job(&read, 8).await;
+    read.settle().await;
+    let ada = person("acme", "ada");
+    let at = async |position: i64| {
+        read.rows(&ada, "v_benchmark_results", &format!("as_of={position}&select=status,suspicious")).await
+    };
+    assert_eq!(at(before).await, Vec::<serde_json::Value>::new());
+    assert_eq!(at(before + 1).await, [json!({"status": "running", "suspicious": false})]);
+    assert_eq!(at(before + 2).await, [json!({"status": "completed", "suspicious": false})]);
+    assert_eq!(at(last).await, [json!({"status": "completed", "suspicious": true})]);
+    assert_eq!(at(1_000_000).await, at(last).await);
+}

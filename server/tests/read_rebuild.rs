@@ -1,0 +1,216 @@
+//! Rebuilding while reads go on, folding through broken connections, and events that cannot be folded.
+
+mod common;
+mod reading;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use common::Cluster;
+use events::Event;
+use events::job::JobQueued;
+use events::keys::StreamKey;
+use events::project::ProjectVisibility;
+use reading::{Read, Story, event, person};
+use serde_json::json;
+use server::projections::rebuild::rebuild;
+use server::projections::{ProjectionError, ProjectionState, registry};
+use tokio_util::sync::CancellationToken;
+
+/// Several projects, one of them private for a while, so that every kind of row and change is there.
+async fn tell_much(read: &Read) {
+    for n in 1..=3 {
+        let lost_samples = if n == 2 { vec![7] } else { vec![] };
+        let story = Story { project: format!("p{n}"), gpus: n, lost_samples, ..Story::default() };
+        story.tell(read).await;
+        if n == 3 {
+            story.show(read, ProjectVisibility::Private).await;
+            story.show(read, ProjectVisibility::Public).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rebuild_makes_the_same_rows_byte_for_byte_while_reads_and_writes_go_on() {
+    let cluster = Cluster::start().await;
+    let read = Arc::new(Read::start(&cluster, "rebuild").await);
+    tell_much(&read).await;
+    read.settle().await;
+    let (done, reads) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let reader = {
+        let (read, done, reads) = (read.clone(), done.clone(), reads.clone());
+        tokio::spawn(async move {
+            let ada = person("acme", "ada");
+            while !done.load(Ordering::Relaxed) {
+                for (view, least) in
+                    [("v_jobs", 6), ("v_benchmark_results", 6), ("v_telemetry_job_summary", 6)]
+                {
+                    let rows = read.rows(&ada, view, "select=job").await;
+                    assert!(rows.len() >= least, "{view} shows {} rows", rows.len());
+                    reads.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        })
+    };
+    let writer = {
+        let (read, done) = (read.clone(), done.clone());
+        tokio::spawn(async move {
+            let mut n = 10;
+            while !done.load(Ordering::Relaxed) {
+                Story { project: format!("p{n}"), concurrencies: vec![1], ..Story::default() }
+                    .tell(&read)
+                    .await;
+                n += 1;
+            }
+        })
+    };
+    let reports = rebuild(&read.pool, &read.log, None, &CancellationToken::new()).await.unwrap();
+    done.store(true, Ordering::Relaxed);
+    writer.await.unwrap();
+    reader.await.unwrap();
+    assert!(reads.load(Ordering::Relaxed) > 0);
+    assert_eq!(reports.len(), registry().len());
+    for report in &reports {
+        assert!(report.equal() && report.flipped && !report.tables.is_empty(), "{report:#?}");
+        assert_eq!((report.from_generation, report.to_generation), (1, 2));
+    }
+    let rows: i64 = reports.iter().flat_map(|r| &r.tables).map(|t| t.rows_live).sum();
+    assert!(rows > 100, "{rows} rows compared");
+    // The live folds go on in the new tables.
+    Story { project: "after".into(), ..Story::default() }.tell(&read).await;
+    read.settle().await;
+    let ada = person("acme", "ada");
+    assert_eq!(read.rows(&ada, "v_jobs", "project_code=eq.after").await.len(), 2);
+    let again = rebuild(&read.pool, &read.log, Some("results"), &CancellationToken::new()).await.unwrap();
+    assert!(again[0].equal() && again[0].to_generation == 3, "{again:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_row_is_found_and_the_views_do_not_flip() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "changed").await;
+    Story::default().tell(&read).await;
+    read.settle().await;
+    let sql = "update read.benchmark_results_v1 set output_tokens_per_second = output_tokens_per_second + 1 where job like '%c8%'";
+    cluster.execute("changed", sql).await.unwrap();
+    let reports = rebuild(&read.pool, &read.log, Some("results"), &CancellationToken::new()).await.unwrap();
+    let unequal: Vec<&str> =
+        reports[0].tables.iter().filter(|t| !t.equal).map(|t| t.table.as_str()).collect();
+    assert_eq!(unequal, ["benchmark_results"]);
+    assert!(!reports[0].flipped);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_rebuild_leaves_everything_and_can_be_started_again() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "cancelled").await;
+    Story::default().tell(&read).await;
+    read.settle().await;
+    let stop = CancellationToken::new();
+    stop.cancel();
+    let cancelled = rebuild(&read.pool, &read.log, None, &stop).await;
+    assert!(matches!(cancelled, Err(ProjectionError::Cancelled)), "{cancelled:?}");
+    let reports = rebuild(&read.pool, &read.log, None, &CancellationToken::new()).await.unwrap();
+    assert!(reports.iter().all(|r| r.equal() && r.flipped));
+    let unknown = rebuild(&read.pool, &read.log, Some("nope"), &CancellationToken::new()).await;
+    assert!(matches!(unknown, Err(ProjectionError::Unknown { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_cut_between_apply_and_commit_change_nothing() {
+    let cluster = Cluster::start().await;
+    let read = Arc::new(Read::start(&cluster, "cut").await);
+    let done = Arc::new(AtomicBool::new(false));
+    let saboteur = {
+        let (done, url) = (done.clone(), read.url.clone());
+        tokio::spawn(async move {
+            use sqlx::Connection;
+            let mut connection = sqlx::PgConnection::connect(&url).await.unwrap();
+            let mut cut = 0_i64;
+            while !done.load(Ordering::Relaxed) {
+                // Whoever is inside a transaction that has written read tables is cut off before it commits.
+                let hit: Vec<bool> = sqlx::query_scalar(
+                    "select pg_terminate_backend(a.pid) from pg_stat_activity a
+                      where a.datname = current_database() and a.pid <> pg_backend_pid() and a.backend_xid is not null
+                        and a.query ~ 'insert into read|update read'",
+                )
+                .fetch_all(&mut connection)
+                .await
+                .unwrap();
+                cut += hit.len() as i64;
+                if cut > 40 {
+                    break;
+                }
+            }
+            cut
+        })
+    };
+    tell_much(&read).await;
+    let cut = saboteur.await.unwrap_or_default();
+    done.store(true, Ordering::Relaxed);
+    read.settle().await;
+    assert!(cut > 0, "nothing was cut");
+    let reports = rebuild(&read.pool, &read.log, None, &CancellationToken::new()).await.unwrap();
+    for report in reports {
+        assert!(report.equal(), "after {cut} cuts: {report:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_that_cannot_be_folded_is_quarantined_and_the_rest_goes_on() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "poison").await;
+    Story { project: "before".into(), ..Story::default() }.tell(&read).await;
+    // A job that was never created, a payload of another shape, and a type nobody knows.
+    let orphan = StreamKey::new("job", &["acme", "before", "w1", "7", "c1"]);
+    let queued = event(&orphan, 0.0, &Event::JobQueued(JobQueued { requeued: false }));
+    let mut broken = queued.clone();
+    broken.event_id = uuid::Uuid::now_v7();
+    broken.event_type = "job.claimed".into();
+    let mut unknown = queued.clone();
+    unknown.event_id = uuid::Uuid::now_v7();
+    unknown.event_type = "job.dreamt".into();
+    read.append(&orphan, vec![queued, broken, unknown]).await;
+    let last = Story { project: "after".into(), ..Story::default() }.tell(&read).await;
+    read.settle().await;
+    let ada = person("acme", "ada");
+    assert_eq!(read.rows(&ada, "v_jobs", "project_code=eq.after&status=eq.completed").await.len(), 2);
+    let status = read.projections.status();
+    let of = |name: &str| status.projections.iter().find(|p| p.name == name).unwrap().clone();
+    assert_eq!(of("runs").state, ProjectionState::Degraded);
+    assert_eq!((of("runs").quarantined, of("runs").unknown), (2, 1));
+    assert_eq!(of("catalogue").state, ProjectionState::Live);
+    assert_eq!(of("runs").position, last);
+    let noted: Vec<(String, String)> =
+        sqlx::query_as("select event_type, error from read.quarantine where name = 'runs' order by position")
+            .fetch_all(&read.pool)
+            .await
+            .unwrap();
+    assert_eq!(noted[0].0, "job.queued");
+    assert!(noted[1].1.contains("payload"), "{noted:?}");
+    // What cannot be folded cannot be folded by a rebuild either: the rows are the same.
+    let reports = rebuild(&read.pool, &read.log, None, &CancellationToken::new()).await.unwrap();
+    assert!(reports.iter().all(|r| r.equal() && r.flipped), "{reports:#?}");
+    assert_eq!(reports.iter().find(|r| r.projection == "runs").unwrap().quarantined, 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_server_follows_and_takes_over() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "two").await;
+    let stop = CancellationToken::new();
+    let second = server::projections::start(read.pool.clone(), read.log.clone(), stop.clone()).await.unwrap();
+    Story { project: "p1".into(), ..Story::default() }.tell(&read).await;
+    let head = read.settle().await;
+    second.wait_for(head, std::time::Duration::from_secs(20)).await.unwrap();
+    assert_eq!([read.projections.status().leader, second.status().leader].iter().filter(|l| **l).count(), 1);
+    read.stop.cancel();
+    Story { project: "p2".into(), ..Story::default() }.tell(&read).await;
+    let head = read.log.head().await.unwrap().position;
+    second.wait_for(head, std::time::Duration::from_secs(30)).await.unwrap();
+    assert!(second.status().leader);
+    let rows = read.rows(&person("acme", "ada"), "v_jobs", "project_code=eq.p2").await;
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0]["status"], json!("completed"));
+    stop.cancel();
+}
