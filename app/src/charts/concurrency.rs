@@ -120,8 +120,8 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
     }
     let (mut traces, mut notes, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
     let height = |value: f64| if options.log { value.max(1e-9).log10() } else { value };
-    let rightmost = all().map(|p| p.concurrency).fold(0.0, f64::max);
-    let highest = all().map(|p| p.value).fold(0.0, f64::max);
+    let heights = || all().map(|p| height(p.value));
+    let span = heights().fold(f64::NEG_INFINITY, f64::max) - if options.log { heights().fold(f64::INFINITY, f64::min) } else { 0.0 };
     for (place, line) in lines.iter().enumerate().filter(|(_, l)| !l.points.is_empty()) {
         let ink = series(place);
         let symbol = MARKERS[place % MARKERS.len()];
@@ -150,12 +150,19 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
         if lines.len() > 1
             && let Some(last) = line.points.last()
         {
-            // At the right edge the name stands before the last point, else after it.
-            let edge = last.concurrency >= rightmost;
-            let above = place % 2 == 0 || last.value < highest * 0.2;
-            notes.push(note(&line.name, json!({"x": last.concurrency.log2(), "y": height(last.value), "xanchor": if edge { "right" } else { "left" },
-                "yanchor": if above { "bottom" } else { "top" }, "xshift": if edge { -8 } else { 6 }, "yshift": if above { 4 } else { -4 },
-                "font": {"size": 12, "color": ink}})));
+            // The name stands after the last point; of two that end close together, one above and one below.
+            let near = |other: &Traffic| {
+                let end = other.points.last().filter(|p| other.name != line.name && p.concurrency == last.concurrency)?;
+                let gap = height(last.value) - height(end.value);
+                (gap.abs() < span * 0.1).then_some(gap)
+            };
+            let anchor = match lines.iter().find_map(near) {
+                Some(gap) if gap >= 0.0 => "bottom",
+                Some(_) => "top",
+                None => "middle",
+            };
+            notes.push(note(&line.name, json!({"x": last.concurrency.log2(), "y": height(last.value), "xanchor": "left",
+                "yanchor": anchor, "xshift": 8, "font": {"size": 12, "color": ink}})));
         }
     }
     if let Some((x, y, words)) = &options.elbow {
@@ -173,6 +180,8 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
     chips.sort_by(f64::total_cmp);
     chips.dedup();
     let (first, last) = (chips[0].log2(), chips[chips.len() - 1].log2());
+    // Room for the names after the last points.
+    let room = if lines.len() > 1 { 0.3 + (last - first).max(1.0) * 0.28 } else { 0.3 };
     let most = all().map(|p| p.value).fold(0.0, f64::max);
     let least = all().map(|p| p.value).filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
     let tick_values = ticks(most, 5);
@@ -185,7 +194,7 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
         traces,
         layout: layout(json!({
             "annotations": notes, "shapes": shapes, "margin": {"l": 48, "r": 16, "t": 8, "b": 40},
-            "xaxis": axis(json!({"tickvals": chips.iter().map(|c| c.log2()).collect::<Vec<_>>(), "ticktext": chips, "range": [first - 0.25, last + 0.3],
+            "xaxis": axis(json!({"tickvals": chips.iter().map(|c| c.log2()).collect::<Vec<_>>(), "ticktext": chips, "range": [first - 0.25, last + room],
                 "hoverformat": "", "unifiedhovertitle": {"text": ""},
                 "title": {"text": "Concurrency, requests in flight", "font": {"size": 12, "color": "--ink-3"}, "standoff": 8}})),
             "yaxis": axis(vertical),

@@ -235,7 +235,8 @@ fn summary(lines: &[(String, Vec<Point>)], quantity: &Quantity, span_s: f64) -> 
 /// The load generator's running throughput, tokens a second against seconds of the job.
 pub fn throughput(feed: &JobFeed, colour: &str) -> Figure {
     let points: Vec<(f64, f64)> =
-        feed.progress.iter().filter_map(|p| p.tokens_per_second.map(|tokens| (p.at, tokens))).collect();
+        // The last word is said at the end, over an interval too short to mean anything.
+        feed.progress.iter().filter(|p| p.phase != "done").filter_map(|p| p.tokens_per_second.map(|tokens| (p.at, tokens))).collect();
     let Some(begin) = feed.begins().or(points.first().map(|p| p.0)) else { return Figure::default() };
     if points.is_empty() {
         return Figure::default();

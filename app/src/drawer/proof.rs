@@ -43,8 +43,16 @@ fn link_path(job: &str, link: &str) -> Option<String> {
 fn short_key(link: &ChainLink, metric: &str) -> String {
     match link.link.as_str() {
         "metrics" => metric.to_owned(),
-        "invocation" => link.key.clone(),
+        "invocation" => once(&link.key),
         _ => link.key.rsplit('/').next().unwrap_or(&link.key).to_owned(),
+    }
+}
+
+/// A tool and its version: tools that print their own name with their version are not named twice.
+fn once(words: &str) -> String {
+    match words.split_once(' ') {
+        Some((tool, version)) if version.starts_with(tool) => version.to_owned(),
+        _ => words.to_owned(),
     }
 }
 
@@ -169,7 +177,7 @@ fn facts(output: Option<&EventView>, completed: Option<&EventView>, row: &Row) -
         pairs.push(("Recorded", event.recorded_at.to_string().into_any()));
     }
     if let Some(tool) = text("/invocation/tool_code") {
-        pairs.push(("Tool", format!("{tool} {}", text("/invocation/tool_version").unwrap_or_default()).into_any()));
+        pairs.push(("Tool", once(&format!("{tool} {}", text("/invocation/tool_version").unwrap_or_default())).into_any()));
     }
     if let Some(sha) = text("/invocation/summary_sha256") {
         pairs.push(("Summary", view! { <span class="key" title=sha.clone()>{short_hash(&sha)}</span> }.into_any()));
@@ -211,6 +219,12 @@ pub fn EventList(events: Vec<EventView>) -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tool_is_named_once() {
+        assert_eq!(once("metrumbench-llm metrumbench-llm 0.1.0"), "metrumbench-llm 0.1.0");
+        assert_eq!(once("metrumbench-llm 0.1.0"), "metrumbench-llm 0.1.0");
+    }
 
     #[test]
     fn a_link_of_the_chain_leads_to_its_page() {

@@ -15,7 +15,7 @@ use crate::charts::{Figure, key_series};
 use crate::format::{ABSENT, clock, count, duration, maybe};
 use crate::frame::drawer_href;
 use crate::metrics::{HEADLINE_COLUMNS, column};
-use crate::parts::states::{Skeleton, trouble_view};
+use crate::parts::states::once_there;
 use crate::parts::{CopyButton, PageHead, Progress, Status, command, shell, tables};
 use crate::row::Row;
 use crate::state::job_feed::JobFeed;
@@ -73,12 +73,7 @@ pub fn Job(org: String, project: String, workload: String, run: String, scenario
             <a class="button" href=events_href data-noscroll="" data-testid="events">"Events"</a>
             <Cancel jobs=view.jobs arguments=cancel/>
         </PageHead>
-        {move || match (view.jobs.rows.with(|r| r.as_ref().map(Vec::len)), view.jobs.trouble.get()) {
-            (Some(0), _) => super::unknown_key("job", &path),
-            (Some(_), _) => view! { <Body view/> }.into_any(),
-            (None, Some(trouble)) => trouble_view(&trouble, move || view.jobs.reload()),
-            (None, None) => view! { <Skeleton lines=8/> }.into_any(),
-        }}
+        {once_there(view.jobs, 8, move || super::unknown_key("job", &path), move || view! { <Body view/> }.into_any())}
     }
     .into_any()
 }

@@ -13,7 +13,7 @@ use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
 use crate::charts::key_series;
 use crate::format::{ABSENT, maybe_count, moment};
-use crate::parts::states::{Empty, Skeleton, once_there, trouble_view, when_there};
+use crate::parts::states::{Empty, once_there, when_there};
 use crate::parts::{PageHead, Status, swatch};
 use crate::row::Row;
 use crate::state::live;
@@ -52,12 +52,7 @@ pub fn Project(org: String, project: String) -> impl IntoView {
             <a class="button" href=report>"Open in Reporting"</a>
             {untrack(|| page.signed_in()).then(|| view! { <a class="button button-primary" href=add.clone() data-testid="add-workload">"Add workload"</a> })}
         </PageHead>
-        {move || match (projects.rows.with(|r| r.as_ref().map(Vec::len)), projects.trouble.get()) {
-            (Some(0), _) => super::unknown_key("project", &key),
-            (Some(_), _) => view! { <Body workloads runs servers/> }.into_any(),
-            (None, Some(trouble)) => trouble_view(&trouble, move || projects.reload()),
-            (None, None) => view! { <Skeleton lines=6/> }.into_any(),
-        }}
+        {once_there(projects, 8, move || super::unknown_key("project", &key), move || view! { <Body workloads runs servers/> }.into_any())}
     }
     .into_any()
 }

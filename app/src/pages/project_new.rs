@@ -40,7 +40,7 @@ impl Form {
     fn code(self) -> String {
         match self.existing {
             Some(code) => code.get_value(),
-            None => self.name.with(|name| code_from_name(name)),
+            None => self.name.try_with(|name| code_from_name(name)).unwrap_or_default(),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::charts::view::Chart;
 use crate::charts::{Figure, series};
 use crate::format::{ABSENT, count, maybe, moment};
 use crate::metrics::column;
-use crate::parts::states::{Skeleton, trouble_view};
+use crate::parts::states::once_there;
 use crate::parts::{PageHead, Status, swatch, tables};
 use crate::row::Row;
 use crate::state::live;
@@ -68,12 +68,7 @@ pub fn Run(org: String, project: String, workload: String, run: String) -> impl 
             <a class="button" href=report>"Open in Reporting"</a>
             <Cancel runs arguments=cancel/>
         </PageHead>
-        {move || match (runs.rows.with(|r| r.as_ref().map(Vec::len)), runs.trouble.get()) {
-            (Some(0), _) => super::unknown_key("run", &key),
-            (Some(_), _) => view! { <Body jobs results workloads/> }.into_any(),
-            (None, Some(trouble)) => trouble_view(&trouble, move || runs.reload()),
-            (None, None) => view! { <Skeleton lines=8/> }.into_any(),
-        }}
+        {once_there(runs, 8, move || super::unknown_key("run", &key), move || view! { <Body jobs results workloads/> }.into_any())}
     }
     .into_any()
 }

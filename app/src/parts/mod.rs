@@ -149,8 +149,14 @@ pub fn command(argv: &[String]) -> AnyView {
     let mut parts: Vec<AnyView> = vec![view! { <b>{program.clone()}</b> }.into_any()];
     let mut words = rest.iter().peekable();
     while let Some(word) = words.next() {
-        if let Some((flag, value)) = word.split_once('=').filter(|(flag, _)| flag.starts_with('-') && word.len() < 48) {
-            parts.push(view! { " "<span>{format!("{flag}=")}<b>{value.to_owned()}</b></span> }.into_any());
+        if let Some((flag, value)) = word.split_once('=').filter(|(flag, _)| flag.starts_with('-')) {
+            let (flag, value) = (format!("{flag}="), value.to_owned());
+            // What is short stays in one piece.
+            parts.push(if word.len() < 44 {
+                view! { " "<span>{flag}<b>{value}</b></span> }.into_any()
+            } else {
+                view! { " "{flag}<b>{value}</b> }.into_any()
+            });
         } else if word.starts_with('-') {
             match words.next_if(|next| !next.starts_with('-') || next[1..].parse::<f64>().is_ok()) {
                 Some(value) if value.len() < 32 => {

@@ -5,4 +5,5 @@ pub mod job_feed;
 pub mod live;
 pub mod query;
 pub mod report;
+pub mod tabs;
 pub mod topics;

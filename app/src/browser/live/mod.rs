@@ -1,8 +1,13 @@
-//! The live stream of this tab: one EventSource, the topics of whoever listens, resumed at the last position.
+//! The live stream: one EventSource a browser, the topics of whoever listens, resumed at the last position.
+//!
+//! One tab leads: it holds the stream, for the topics of all tabs, and passes every message on. The others do with those
+//! what they would do with their own. Where tabs cannot talk, each leads for itself.
 //!
 //! Events go to listeners in batches, at most four a second, within an animation frame where the tab is visible.
 
-use std::collections::BTreeSet;
+mod lead;
+mod tabs;
+
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -10,9 +15,11 @@ use events::api::{EventView, LiveEvent, LiveHead};
 use leptos::prelude::*;
 use wasm_bindgen::prelude::*;
 
+use self::tabs::Channel;
 use super::now_ms;
 use crate::state::cursor::{Cursor, Verdict};
 use crate::state::report::percent;
+use crate::state::tabs::{Message, Wishes};
 use crate::state::topics::wants;
 
 /// How the stream stands; the indicator in the top bar says it.
@@ -37,11 +44,28 @@ const QUIET_MS: f64 = 800.0;
 /// Events kept for a tab that does not draw; beyond that everything is read again.
 const MOST_QUEUED: usize = 20_000;
 
+/// What this tab is to the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Role {
+    /// Not known yet.
+    #[default]
+    Undecided,
+    Leader,
+    Follower,
+}
+
 type Listener = Rc<dyn Fn(&[EventView])>;
 
 #[derive(Default)]
 struct Inner {
     source: Option<Source>,
+    role: Role,
+    tab: String,
+    channel: Option<Channel>,
+    /// What the others want, while this tab leads.
+    wishes: Wishes,
+    /// What the stream of the leader brings, while this tab follows.
+    open: Vec<String>,
     cursor: Cursor,
     listeners: Vec<(u64, Vec<String>, Listener)>,
     next_id: u64,
@@ -57,7 +81,7 @@ struct Inner {
 /// An open connection with its handlers; dropping it closes it.
 struct Source {
     source: web_sys::EventSource,
-    topics: String,
+    topics: Vec<String>,
     _handlers: Vec<Closure<dyn FnMut(web_sys::MessageEvent)>>,
 }
 
@@ -89,6 +113,7 @@ impl Live {
             epoch: RwSignal::new(0),
             inner: StoredValue::new_local(Inner::default()),
         };
+        live.meet_tabs();
         if let Ok(timer) = set_interval_with_handle(move || live.watch(), Duration::from_secs(1)) {
             on_cleanup(move || timer.clear());
         }
@@ -121,9 +146,15 @@ impl Live {
 
     /// Starts again from nothing, for another reader: after signing in or out.
     pub fn restart(self) {
+        self.say(&Message::Restart);
+        self.restart_own();
+    }
+
+    fn restart_own(self) {
         self.inner.try_update_value(|inner| {
             inner.source = None;
             inner.cursor = Cursor::default();
+            inner.open.clear();
             inner.queue.clear();
         });
         self.settle();
@@ -138,28 +169,32 @@ impl Live {
         set_timeout(
             move || {
                 self.inner.try_update_value(|inner| inner.settling = false);
-                let wanted = self.wanted();
-                let open = self.inner.try_with_value(|inner| inner.source.as_ref().map(|s| s.topics.clone())).flatten();
-                if wanted.is_empty() {
-                    self.inner.try_update_value(|inner| inner.source = None);
-                } else if open.as_deref() != Some(&wanted) {
-                    self.connect(wanted);
+                match self.role() {
+                    Role::Undecided => {}
+                    Role::Follower => {
+                        self.inner.try_update_value(|inner| inner.source = None);
+                        self.want();
+                    }
+                    Role::Leader => self.lead(),
                 }
             },
             Duration::from_millis(20),
         );
     }
 
-    fn wanted(self) -> String {
+    fn own_topics(self) -> Vec<String> {
         let topics = self.inner.try_with_value(|inner| {
-            inner.listeners.iter().flat_map(|(_, topics, _)| topics.clone()).collect::<BTreeSet<String>>()
+            let mut topics: Vec<String> = inner.listeners.iter().flat_map(|(_, topics, _)| topics.clone()).collect();
+            topics.sort();
+            topics.dedup();
+            topics
         });
-        topics.unwrap_or_default().into_iter().collect::<Vec<_>>().join(",")
+        topics.unwrap_or_default()
     }
 
-    fn connect(self, topics: String) {
+    fn connect(self, topics: Vec<String>) {
         let after = self.inner.try_with_value(|inner| inner.cursor.resume()).flatten();
-        let mut url = format!("/api/live?topics={}", percent(&topics));
+        let mut url = format!("/api/live?topics={}", percent(&topics.join(",")));
         if let Some(after) = after {
             url.push_str(&format!("&after={after}"));
         }
@@ -171,9 +206,9 @@ impl Live {
         };
         let data = |message: &web_sys::MessageEvent| message.data().as_string().unwrap_or_default();
         let handlers = vec![
-            on("event", Box::new(move |message| self.on_event(&data(&message)))),
-            on("head", Box::new(move |message| self.on_head(&data(&message)))),
-            on("resync", Box::new(move |message| self.on_resync(&data(&message)))),
+            on("event", Box::new(move |message| self.pass_on("event", &data(&message), Self::on_event))),
+            on("head", Box::new(move |message| self.pass_on("head", &data(&message), Self::on_head))),
+            on("resync", Box::new(move |message| self.pass_on("resync", &data(&message), Self::on_resync))),
             on("error", Box::new(move |_| self.broken())),
         ];
         self.inner.try_update_value(|inner| {
@@ -181,6 +216,13 @@ impl Live {
             inner.last_message = now_ms();
             inner.source = Some(Source { source, topics, _handlers: handlers });
         });
+        self.tell_open();
+    }
+
+    /// Takes a message of the stream and passes it on to the other tabs.
+    fn pass_on(self, name: &str, data: &str, take: fn(Self, &str)) {
+        take(self, data);
+        self.say(&Message::Relay { name: name.to_owned(), data: data.to_owned() });
     }
 
     fn on_event(self, data: &str) {
@@ -236,7 +278,8 @@ impl Live {
         let now = self.inner.try_with_value(|inner| {
             // What was missed is sent without a pause: a quiet stream has nothing left to send.
             let quiet = inner.cursor.greeted() && now_ms() - inner.last_message > QUIET_MS;
-            (inner.cursor.head, quiet || inner.cursor.at_head(), inner.source.is_some())
+            let connected = inner.source.is_some() || inner.role == Role::Follower;
+            (inner.cursor.head, quiet || inner.cursor.at_head(), connected)
         });
         if let Some((head, at_head, true)) = now {
             self.head.try_set(head);
@@ -262,6 +305,7 @@ impl Live {
         if let Some((tries, wait)) = wait {
             if tries > 1 {
                 self.status.try_set(Status::Reconnecting(tries - 1));
+                self.say(&Message::Broken { tries: tries - 1 });
             }
             set_timeout(
                 move || {
@@ -275,12 +319,29 @@ impl Live {
         }
     }
 
-    /// A stream can die without a word: while a laptop sleeps, or behind a proxy.
+    /// Once a second. A stream can die without a word: while a laptop sleeps, or behind a proxy.
     fn watch(self) {
-        let dead = self.inner.try_with_value(|i| i.source.is_some() && now_ms() - i.last_message > SILENCE_MS);
-        if dead == Some(true) {
-            self.broken();
-        } else if matches!(self.status.try_get_untracked(), Some(Status::CatchingUp | Status::Connecting)) {
+        let now = now_ms();
+        let seen = self.inner.try_update_value(|inner| {
+            let silent = now - inner.last_message > SILENCE_MS;
+            let gone = inner.role == Role::Leader && inner.wishes.forget_silent(now);
+            (inner.role, silent, inner.source.is_some(), gone)
+        });
+        match seen {
+            Some((Role::Leader, true, true, _)) => self.broken(),
+            Some((Role::Leader, _, _, true)) => self.settle(),
+            Some((Role::Follower, silent, ..)) => {
+                // Said again every few seconds: the leader forgets tabs that fell silent.
+                if (now / 1000.0) as u64 % 4 == 0 {
+                    self.want();
+                }
+                if silent {
+                    self.status.try_set(Status::Reconnecting(1));
+                }
+            }
+            _ => {}
+        }
+        if matches!(self.status.try_get_untracked(), Some(Status::CatchingUp | Status::Connecting)) {
             self.tell();
         }
     }
