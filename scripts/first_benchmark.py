@@ -124,9 +124,7 @@ def follow(api: Api, code: str, run: dict) -> list:
             quarter = done * 4 // total if state == "running" and done and total else 0
             if shown.get(job["scenario_code"]) != (state, quarter):
                 shown[job["scenario_code"]] = (state, quarter)
-                rate = job.get("progress_tokens_per_second")
                 progress = f"  {done} of {total} requests" if quarter else ""
-                progress += f", {rate:.1f} tokens/s" if quarter and rate else ""
                 print(f"    {job['scenario_code']:24} {state}{progress}", flush=True)
         if jobs and all(job["status"] in ("completed", "failed", "cancelled", "lost") for job in jobs):
             return jobs
