@@ -105,7 +105,7 @@ async fn strangers_are_refused() {
     let forged = Api::with_token(&plane.url, "bt_u_0000000000000000000000000000000000000000000");
     assert_eq!(forged.post("/api/rpc/create_project", &args).await.status.as_u16(), 401);
     // A page of another origin can send the cookie but not the header.
-    let request = reqwest::Client::new()
+    let request = support::api::http()
         .post(format!("{}/api/rpc/create_project", plane.url))
         .header("cookie", admin.cookie().expect("signed in"))
         .json(&args);

@@ -48,7 +48,8 @@ impl Answer {
     }
 }
 
-fn http() -> reqwest::Client {
+/// An HTTP client as every test uses it.
+pub fn http() -> reqwest::Client {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         let _ = rustls::crypto::ring::default_provider().install_default();

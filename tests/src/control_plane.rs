@@ -61,7 +61,7 @@ impl ControlPlane {
                 return None;
             }
             let url = found["url"].as_str()?.to_owned();
-            let answer = reqwest::get(format!("{url}/readyz")).await.ok()?;
+            let answer = crate::api::http().get(format!("{url}/readyz")).send().await.ok()?;
             answer.status().is_success().then_some(url)
         })
         .await;
