@@ -42,6 +42,8 @@ pub struct Measured {
     pub done_marker: bool,
     /// When the answer was complete, if that was before the body ended.
     pub complete_at: Option<Instant>,
+    /// The whole body, where the tool looks into it later.
+    pub body: Vec<u8>,
 }
 
 /// Reads one answer. Feed it as the [`Sink`] of an exchange, then ask for the result.

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use events::summary::{ErrorSample, Errors, Figures, Goodput, RequestCounts, Throughput};
 
-use crate::failure::{Failure, Redactor};
+use crate::failure::{Failure, FailureKind, Redactor};
+use crate::modality::ModalityTally;
 use crate::record::{Outcome, Phase, Record, Timings};
 use crate::stats::{Samples, per_second, round};
 
@@ -57,12 +58,14 @@ pub struct Tally {
     prompt_words: Samples,
     completion_words: Samples,
     good: u64,
+    timeouts: u64,
     without_usage: u64,
     without_done: u64,
     by_type: BTreeMap<String, u64>,
     by_status: BTreeMap<String, u64>,
     oom: bool,
     errors: Vec<ErrorSample>,
+    modality: ModalityTally,
 }
 
 impl Tally {
@@ -75,9 +78,10 @@ impl Tally {
         if let Some(scheduled) = record.scheduled {
             self.schedule_delay.add(nanos(record.started_at.saturating_duration_since(scheduled)));
         }
+        self.modality.add(record);
         match &record.outcome {
             Outcome::Incomplete => self.requests.incomplete += 1,
-            Outcome::Failed(failure, _) => self.add_failure(failure, redactor),
+            Outcome::Failed(failure, _) => self.add_failure(failure, record.names_of_failures(), redactor),
             Outcome::Success(_) => self.add_success(record, objectives),
         }
     }
@@ -105,7 +109,13 @@ impl Tally {
         for &gap in &measured.gaps_ns {
             self.inter_chunk.add(gap);
         }
-        self.prompt_words.add(record.prompt_words);
+        if let Some(words) = record.prompt_words {
+            self.prompt_words.add(words);
+        }
+        self.good += u64::from(objectives.are_kept(&timings));
+        if !record.text {
+            return;
+        }
         self.completion_words.add(measured.words);
         let usage = measured.usage.unwrap_or_default();
         let counts = [
@@ -121,18 +131,18 @@ impl Tally {
         }
         self.without_usage += u64::from(usage.completion_tokens.is_none());
         self.without_done += u64::from(record.streamed && !measured.done_marker);
-        self.good += u64::from(objectives.are_kept(&timings));
     }
 
-    fn add_failure(&mut self, failure: &Failure, redactor: &Redactor) {
+    fn add_failure(&mut self, failure: &Failure, name: fn(FailureKind) -> &'static str, redactor: &Redactor) {
         self.requests.failed += 1;
-        *self.by_type.entry(failure.kind.name().to_owned()).or_default() += 1;
+        self.timeouts += u64::from(failure.kind == FailureKind::Timeout);
+        let kind = name(failure.kind);
+        *self.by_type.entry(kind.to_owned()).or_default() += 1;
         if let Some(status) = failure.status {
             *self.by_status.entry(status.to_string()).or_default() += 1;
         }
         self.oom |= failure.speaks_of_memory();
         let message = redactor.redact(&failure.message);
-        let kind = failure.kind.name();
         let same = |sample: &&mut ErrorSample| {
             sample.kind == kind && sample.status == failure.status && sample.message == message
         };
@@ -199,7 +209,9 @@ impl Tally {
                 oom_detected: self.oom,
                 samples: self.errors.clone(),
             },
-            ..Figures::default()
+            vlm: self.modality.vlm(),
+            asr: self.modality.asr(window_s),
+            imagegen: self.modality.images(window_s, self.requests.succeeded, ended, self.timeouts),
         }
     }
 }
@@ -291,6 +303,14 @@ impl Collector {
     /// How long requests that could be sent waited for this process, in nanoseconds.
     pub fn send_skew(&self) -> &Samples {
         &self.send_skew
+    }
+
+    /// The median TTFT in milliseconds, or the median response time where there is none.
+    pub fn median_first_answer_ms(&self) -> Option<f64> {
+        let tally = &self.overall;
+        let samples = if tally.ttft.is_empty() { &tally.response_time } else { &tally.ttft };
+        let [median] = samples.percentiles([500]);
+        median.map(|ns| ns as f64 * NS_TO_MS)
     }
 
     /// Successes whose answer carried no completion token count.

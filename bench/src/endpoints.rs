@@ -136,7 +136,7 @@ impl Endpoint {
     }
 
     /// The start of each request, up to the value of `Content-Length`.
-    pub fn request_head(&self, accept: &str, headers: &[(String, String)]) -> Vec<u8> {
+    pub fn request_head(&self, accept: &str, content_type: &str, headers: &[(String, String)]) -> Vec<u8> {
         let mut head =
             format!("POST {} HTTP/1.1\r\nHost: {}\r\n", path_and_query(&self.url), host_header(&self.url));
         let given = |name: &str| headers.iter().any(|(key, _)| key.eq_ignore_ascii_case(name));
@@ -146,7 +146,7 @@ impl Endpoint {
             }
         };
         add("User-Agent", concat!("metrumbench/", env!("CARGO_PKG_VERSION")));
-        add("Content-Type", "application/json");
+        add("Content-Type", content_type);
         add("Accept", accept);
         if let Some(value) = self.authorization() {
             add("Authorization", &value);

@@ -38,6 +38,12 @@ pub enum FailureKind {
     InBandError,
     /// Status 200 with something that is no answer, such as an HTML page.
     WrongContentType,
+    /// Image data that is no image.
+    ImageData,
+    /// An image that could not be saved.
+    Artifact,
+    /// The request could not be made.
+    Request,
 }
 
 impl FailureKind {
@@ -58,7 +64,29 @@ impl FailureKind {
             Self::MissingFinish => "missing_finish",
             Self::InBandError => "in_band_error",
             Self::WrongContentType => "wrong_content_type",
+            Self::ImageData => "decode_error",
+            Self::Artifact => "artifact_error",
+            Self::Request => "request_error",
         }
+    }
+
+    /// The name among the seven classes the methodology has for image generation.
+    pub fn imagegen_name(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Connection | Self::Body | Self::StreamCut => "connection_error",
+            Self::RateLimit | Self::Authentication | Self::BadRequest | Self::ServerError => "http_error",
+            Self::HttpError | Self::Redirect => "http_error",
+            Self::Decode | Self::MissingFinish | Self::InBandError | Self::WrongContentType => "schema_error",
+            Self::ImageData => "decode_error",
+            Self::Artifact => "artifact_error",
+            Self::Request => "request_error",
+        }
+    }
+
+    /// Worth another try: the same request may well succeed.
+    pub fn is_transient(self) -> bool {
+        matches!(self, Self::Timeout | Self::Connection | Self::Body | Self::RateLimit | Self::ServerError)
     }
 
     /// The class of an HTTP status that is no success.

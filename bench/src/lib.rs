@@ -3,16 +3,24 @@
 //! A run goes [`cli`] → [`session`] → [`run`], which sends what a [`workload::Workload`] prepares through
 //! [`http::pool`], reads answers with [`sse`] and [`answer`], and condenses [`record`]s in [`collect`].
 
+pub mod accuracy;
 pub mod answer;
+pub mod balance;
+pub mod body;
 pub mod cli;
 pub mod collect;
 pub mod config;
 pub mod endpoints;
+pub mod extra;
 pub mod failure;
+pub mod finish;
 pub mod host;
 pub mod http;
+pub mod images;
+pub mod modality;
 pub mod openai;
 pub mod pacing;
+pub mod perform;
 pub mod preflight;
 pub mod progress;
 pub mod prompts;

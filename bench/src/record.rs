@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use crate::answer::Measured;
-use crate::failure::Failure;
+use crate::extra::{Attempt, Extra};
+use crate::failure::{Failure, FailureKind};
 use crate::http::pool::Sent;
 
 /// To which part of the run a request belongs. Decided when it ends.
@@ -60,14 +61,20 @@ pub struct Record {
     pub sent: Option<Sent>,
     /// When it ended.
     pub ended_at: Instant,
-    /// Words of its prompt.
-    pub prompt_words: u64,
+    /// Words of its prompt; none where there is no prompt.
+    pub prompt_words: Option<u64>,
+    /// The answer is text counted in tokens.
+    pub text: bool,
     /// Whether the answer was to be streamed.
     pub streamed: bool,
     /// HTTP status.
     pub status: Option<u16>,
     /// How it ended.
     pub outcome: Outcome,
+    /// The modality's own part.
+    pub extra: Extra,
+    /// Each try, where there may be several.
+    pub attempts: Vec<Attempt>,
 }
 
 /// The durations the methodology defines, of one success.
@@ -90,6 +97,14 @@ pub struct Timings {
 }
 
 impl Record {
+    /// How failures of its kind of request are called: image generation has classes of its own.
+    pub fn names_of_failures(&self) -> fn(FailureKind) -> &'static str {
+        match self.extra {
+            Extra::Images(_) => FailureKind::imagegen_name,
+            _ => FailureKind::name,
+        }
+    }
+
     /// The timings of a success; none otherwise.
     pub fn timings(&self) -> Option<Timings> {
         let Outcome::Success(measured) = &self.outcome else { return None };
@@ -100,7 +115,7 @@ impl Record {
             from_schedule: self.scheduled.map(|at| self.ended_at.saturating_duration_since(at)),
             ..Timings::default()
         };
-        if measured.first_output.is_none() {
+        if measured.first_output.is_none() || !self.text {
             return Some(timings); // an empty answer has no first token
         }
         if !self.streamed {
@@ -155,10 +170,13 @@ mod tests {
             started_at: start,
             sent: None,
             ended_at: at(310),
-            prompt_words: 1,
+            prompt_words: Some(1),
+            text: true,
             streamed,
             status: Some(200),
             outcome: Outcome::Success(Box::new(measured)),
+            extra: Extra::None,
+            attempts: Vec::new(),
         }
     }
 

@@ -9,10 +9,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 
+use crate::extra::Extra;
 use crate::failure::Redactor;
 use crate::openai::Usage;
 use crate::record::{Outcome, Record};
+
+/// The schema of a line about a request for images.
+pub const IMAGEGEN_REQUEST_SCHEMA: &str = "metrumbench-imagegen.request.v1";
 
 /// Ties the monotonic clock to the calendar: both were read at the same moment.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +66,7 @@ struct Line<'a> {
     streamed: bool,
     chunks: u64,
     usage: Option<Usage>,
-    prompt_words: u64,
+    prompt_words: Option<u64>,
     completion_words: u64,
     finish_reason: Option<&'a str>,
     status: Option<u16>,
@@ -69,6 +74,8 @@ struct Line<'a> {
     retried: Option<bool>,
     error_type: Option<&'static str>,
     error: Option<String>,
+    #[serde(flatten)]
+    modality: Map<String, Value>,
 }
 
 /// The log. A thread of its own writes it: a slow disk must not delay a measurement.
@@ -164,8 +171,49 @@ impl RequestLog {
             status: record.status,
             connection_reused: record.sent.map(|sent| sent.reused),
             retried: record.sent.map(|sent| sent.retried),
-            error_type: failure.map(|failure| failure.kind.name()),
+            error_type: failure.map(|failure| record.names_of_failures()(failure.kind)),
             error: failure.map(|failure| self.redactor.redact(&failure.message)),
+            modality: modality(record),
         }
+    }
+}
+
+/// The modality's own members of a line.
+fn modality(record: &Record) -> Map<String, Value> {
+    let ms = |duration: Duration| crate::stats::round(duration.as_secs_f64() * 1e3);
+    let members = match &record.extra {
+        Extra::None => Value::Null,
+        Extra::Vlm(extra) => json!({
+            "image_processing_ms": ms(extra.processing),
+            "image_bytes": extra.bytes,
+            "image_dimensions": extra.dimensions.iter().map(|(w, h)| format!("{w}x{h}")).collect::<Vec<_>>(),
+        }),
+        Extra::Asr(extra) => json!({
+            "sample": extra.sample,
+            "inference_time_ms": extra.inference.map(ms),
+            "audio_seconds": extra.audio_seconds,
+            "words": extra.words,
+            "characters": extra.characters,
+            "bytes_sent": extra.bytes_sent,
+            "bytes_received": extra.bytes_received,
+            "format": extra.format,
+            "wer": extra.wer,
+            "cer": extra.cer,
+        }),
+        Extra::Images(extra) => json!({
+            "schema": IMAGEGEN_REQUEST_SCHEMA,
+            "prompt": extra.prompt,
+            "size": extra.size,
+            "images_requested": extra.requested,
+            "images_returned": extra.returned,
+            "response_bytes": extra.response_bytes,
+            "artifacts": extra.artifacts,
+            "raw_path": extra.raw_path,
+            "attempts": record.attempts,
+        }),
+    };
+    match members {
+        Value::Object(members) => members,
+        _ => Map::new(),
     }
 }

@@ -7,18 +7,16 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
+use crate::balance::{Balancer, Strategy};
 use crate::collect::Collector;
 use crate::endpoints::RoundRobin;
-use crate::failure::{Failure, FailureKind};
 use crate::http::pool::Pool;
 use crate::pacing::{Pacing, PreciseTimer, Schedule, slot_start};
-use crate::record::{Outcome, Phase, Record};
+use crate::record::Phase;
 use crate::request_log::RequestLog;
-use crate::workload::{Reader, Workload};
-
-/// Warm-up requests take their prompts from far away, so that they warm no cache for measured ones.
-const WARMUP_INDEX: u64 = 1 << 40;
+use crate::workload::Workload;
 
 /// Connections opened ahead at once.
 const OPEN_AHEAD_AT_ONCE: usize = 64;
@@ -38,6 +36,12 @@ pub struct Plan {
     pub request_timeout: Duration,
     /// Seed of arrival times.
     pub seed: u64,
+    /// How endpoints are picked.
+    pub strategy: Strategy,
+    /// Further tries of a request that failed for a passing reason.
+    pub retries: u32,
+    /// The wait before the first of them; doubled for each further one.
+    pub retry_backoff: Duration,
 }
 
 /// One endpoint, ready for requests.
@@ -81,13 +85,15 @@ pub const STAGES: [&str; 6] = ["starting", "warmup", "ramp_up", "measuring", "dr
 
 /// A run under way.
 pub struct Run<W> {
-    workload: W,
-    plan: Plan,
-    targets: Vec<Target>,
-    picker: Mutex<RoundRobin>,
-    run_tag: String,
+    pub(crate) workload: W,
+    pub(crate) plan: Plan,
+    pub(crate) targets: Vec<Target>,
+    balancer: Mutex<Balancer>,
+    pub(crate) run_tag: String,
     collector: Mutex<Collector>,
-    log: Option<RequestLog>,
+    pub(crate) log: Option<RequestLog>,
+    /// Answers still looked into after their slot was freed.
+    pub(crate) inspections: TaskTracker,
     /// For the progress display.
     pub gauges: Gauges,
     /// For whoever wants to end it.
@@ -104,15 +110,17 @@ impl<W: Workload> Run<W> {
         log: Option<RequestLog>,
         run_tag: String,
     ) -> Arc<Self> {
-        let picker = Mutex::new(RoundRobin::new(targets.iter().map(|target| target.weight)));
+        let weights: Vec<u32> = targets.iter().map(|target| target.weight).collect();
+        let balancer = Mutex::new(Balancer::new(plan.strategy, &weights, plan.seed));
         Arc::new(Self {
             workload,
             plan,
             targets,
-            picker,
+            balancer,
             run_tag,
             collector: Mutex::new(collector),
             log,
+            inspections: TaskTracker::new(),
             gauges: Gauges::default(),
             control: Control::default(),
         })
@@ -121,6 +129,10 @@ impl<W: Workload> Run<W> {
     /// The figures so far.
     pub fn collector(&self) -> MutexGuard<'_, Collector> {
         self.collector.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(crate) fn balancer(&self) -> MutexGuard<'_, Balancer> {
+        self.balancer.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// What is to be done.
@@ -152,6 +164,8 @@ impl<W: Workload> Run<W> {
             }
         }
         clock.abort();
+        self.inspections.close();
+        self.inspections.wait().await;
         if self.control.cancelled.load(Relaxed) {
             self.collector().close_window(Instant::now());
         }
@@ -319,90 +333,5 @@ impl<W: Workload> Run<W> {
             while requests.try_join_next().is_some() {}
         }
         requests.join_all().await;
-    }
-
-    /// Sends one request and records how it went. `phase_of` judges by when it ended.
-    async fn perform(
-        self: &Arc<Self>,
-        index: u64,
-        scheduled: Option<Instant>,
-        ready_at: Instant,
-        phase_of: impl FnOnce(Instant) -> Phase,
-    ) {
-        let warmup = self.gauges.stage.load(Relaxed) < 2;
-        let prompt_index = if warmup { WARMUP_INDEX + index } else { index };
-        let endpoint = self.picker.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next_endpoint();
-        let target = &self.targets[endpoint];
-        let prepared = self.workload.prepare(prompt_index);
-        let request_id = format!("{}-{}{index}", self.run_tag, if warmup { "w" } else { "" });
-        let mut request = Vec::with_capacity(target.head.len() + prepared.body.len() + 80);
-        request.extend_from_slice(&target.head);
-        request.extend_from_slice(
-            format!("X-Request-Id: {request_id}\r\nContent-Length: {}\r\n\r\n", prepared.body.len())
-                .as_bytes(),
-        );
-        request.extend_from_slice(&prepared.body);
-
-        let mut reader = self.workload.reader(&prepared);
-        let now_in_flight = self.gauges.in_flight.fetch_add(1, Relaxed) + 1;
-        self.gauges.max_in_flight.fetch_max(now_in_flight, Relaxed);
-        let started_at = Instant::now();
-        let deadline = started_at + self.plan.request_timeout;
-        let sending = target.pool.send(&request, &mut reader, deadline);
-        let sent = self.control.abort.run_until_cancelled(sending).await;
-        self.gauges.in_flight.fetch_sub(1, Relaxed);
-
-        let mut ended_at = match &sent {
-            Some(Ok(sent)) => sent.ended_at,
-            _ => Instant::now(),
-        };
-        if let Some(complete_at) = reader.so_far().complete_at {
-            ended_at = complete_at;
-        }
-        let status = reader.status();
-        if reader.is_simulated() {
-            self.gauges.simulated.store(true, Relaxed);
-        }
-        let (outcome, sent) = match sent {
-            None => (Outcome::Incomplete, None),
-            Some(result) => {
-                let (ended, sent) = match &result {
-                    Ok(sent) => (Ok(()), Some(*sent)),
-                    Err(error) => (Err(error), None),
-                };
-                match reader.finish(ended, ended_at) {
-                    (measured, None) => (Outcome::Success(Box::new(measured)), sent),
-                    (so_far, Some(failure)) => (Outcome::Failed(failure, Box::new(so_far)), sent),
-                }
-            }
-        };
-        let record = Record {
-            index,
-            endpoint,
-            phase: phase_of(ended_at),
-            request_id,
-            scheduled,
-            ready_at,
-            started_at,
-            sent,
-            ended_at,
-            prompt_words: prepared.prompt_words,
-            streamed: prepared.streamed,
-            status,
-            outcome,
-        };
-        let failed_to_connect = matches!(
-            &record.outcome,
-            Outcome::Failed(Failure { kind: FailureKind::Connection, status: None, .. }, _)
-        );
-        self.collector().add(&record);
-        if let Some(log) = &self.log {
-            log.write(&record);
-        }
-        if failed_to_connect {
-            // A refused connection fails in microseconds: without a breath the whole run would be over, and
-            // the processor busy, before a server that is just starting could answer one request.
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
     }
 }

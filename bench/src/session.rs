@@ -2,13 +2,13 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use clap::{ArgMatches, Command};
-use events::summary::{Client, EndpointFigures, PERCENTILE_METHOD, SUMMARY_SCHEMA, Summary};
+use events::summary::{EndpointFigures, PERCENTILE_METHOD, Summary};
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -16,10 +16,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::balance::Strategy;
 use crate::cli::Common;
-use crate::collect::{Collector, NS_TO_MS};
+use crate::collect::Collector;
 use crate::endpoints::{Endpoint, endpoint, parse_file};
 use crate::failure::Redactor;
+use crate::finish::{
+    Cost, EXIT_INTERRUPTED, EXIT_UNFIT, EXIT_USAGE, client, exit_code, raise_flags, readable_id,
+    write_summary,
+};
 use crate::host::{self, CpuTime};
 use crate::http::connect::{ConnectOptions, Connector};
 use crate::http::pool::{Counters, Pool};
@@ -27,24 +32,10 @@ use crate::http::simple;
 use crate::pacing::{Pacing, PreciseTimer};
 use crate::preflight::{self, Clock, MAX_OFFSET};
 use crate::progress;
-use crate::report;
 use crate::request_log::{Anchor, RequestLog};
 use crate::run::{Control, Plan, Run, Target};
 use crate::stats::{Samples, round};
 use crate::workload::Workload;
-
-/// Exit code: all went well.
-pub const EXIT_OK: i32 = 0;
-/// Exit code: too many requests failed, or the results could not be written.
-pub const EXIT_FAILURES: i32 = 1;
-/// Exit code: bad usage.
-pub const EXIT_USAGE: i32 = 2;
-/// Exit code: every request failed.
-pub const EXIT_ALL_FAILED: i32 = 3;
-/// Exit code: the machine is not fit to measure.
-pub const EXIT_UNFIT: i32 = 4;
-/// Exit code: interrupted.
-pub const EXIT_INTERRUPTED: i32 = 130;
 
 /// How long requests under way may go on after an interrupt.
 const DRAIN_AFTER_INTERRUPT: Duration = Duration::from_secs(2);
@@ -180,6 +171,16 @@ pub struct Job<'a, W> {
     pub endpoints: Vec<Endpoint>,
     /// Flags to raise in the summary.
     pub flags: Vec<String>,
+    /// The schema of its summary.
+    pub schema: &'static str,
+    /// Where its summary goes; `-` for standard output.
+    pub summary_path: PathBuf,
+    /// Where a line for each request goes.
+    pub request_log: Option<PathBuf>,
+    /// How endpoints are picked.
+    pub strategy: Strategy,
+    /// Further tries of requests that failed for a passing reason, and the wait before the first.
+    pub retries: (u32, Duration),
 }
 
 /// Does the run and writes its summary, whatever happens. Returns the exit code.
@@ -189,15 +190,13 @@ pub async fn measure<W: Workload>(job: Job<'_, W>, redactor: Redactor) -> Result
     let most = common.most_in_flight().map_or(1024, u64::from);
     host::allow_open_files(most).map_err(Refusal::unfit)?;
     let clock_offset_ms = check_clock(common, &mut flags).await?;
-    if let Some(path) = &common.data_log {
-        check_writable(path)?;
-    }
+    check_writable(&job.summary_path)?;
     let output = progress::Output::open(common.progress_file.as_deref(), common.progress_fd, common.quiet)
         .map_err(|error| Refusal::usage(format!("progress output: {error}")))?;
     let anchor = Anchor::now();
     let id = Uuid::now_v7();
     let names = job.endpoints.iter().map(|endpoint| endpoint.name.clone()).collect();
-    let log = match &common.request_log {
+    let log = match &job.request_log {
         Some(path) => Some(
             RequestLog::open(path, anchor, names, redactor.clone())
                 .map_err(|error| Refusal::usage(format!("{}: {error}", path.display())))?,
@@ -206,8 +205,10 @@ pub async fn measure<W: Workload>(job: Job<'_, W>, redactor: Redactor) -> Result
     };
     let counters = Arc::new(Counters::default());
     let targets = targets(common, &job.endpoints, &job.workload, &counters).await?;
+    let plan =
+        Plan { strategy: job.strategy, retries: job.retries.0, retry_backoff: job.retries.1, ..plan(common) };
     let collector = Collector::new(targets.len(), common.objectives(), redactor.clone());
-    let run = Run::new(job.workload, plan(common), targets, collector, log, id.simple().to_string());
+    let run = Run::new(job.workload, plan, targets, collector, log, id.simple().to_string());
 
     watch_signals(run.control.clone(), common.quiet)
         .map_err(|error| Refusal::unfit(format!("cannot watch for signals: {error}")))?;
@@ -240,7 +241,7 @@ pub async fn measure<W: Workload>(job: Job<'_, W>, redactor: Redactor) -> Result
         derived.insert("num_requests".into(), json!(wanted));
     }
     let summary = Summary {
-        schema: SUMMARY_SCHEMA.into(),
+        schema: job.schema.into(),
         id,
         readable_id: readable_id(job.tool, timestamp, common.concurrency, id),
         timestamp: timestamp.format(&Rfc3339).unwrap_or_default(),
@@ -269,7 +270,7 @@ pub async fn measure<W: Workload>(job: Job<'_, W>, redactor: Redactor) -> Result
         client,
     };
     drop(collector);
-    let written = write_summary(&summary, common, job.tool);
+    let written = write_summary(&summary, common, &job.summary_path);
     Ok(exit_code(&summary, common, written, log_result))
 }
 
@@ -288,6 +289,9 @@ fn plan(common: &Common) -> Plan {
         warmup: common.warmup_requests,
         request_timeout: common.request_timeout,
         seed: common.seed,
+        strategy: Strategy::Weighted,
+        retries: 0,
+        retry_backoff: Duration::ZERO,
     }
 }
 
@@ -303,7 +307,7 @@ async fn targets<W: Workload>(
         let connector =
             Connector::resolve(&endpoint.url, connect_options(common)).await.map_err(Refusal::usage)?;
         let pool = Pool::new(connector, most_idle, common.pool_idle_timeout, Arc::clone(counters));
-        let head = endpoint.request_head(workload.accept(), &common.header);
+        let head = endpoint.request_head(workload.accept(), workload.content_type(), &common.header);
         targets.push(Target { pool: Arc::new(pool), head, weight: endpoint.weight });
     }
     Ok(targets)
@@ -382,123 +386,5 @@ async fn measure_lag(done: CancellationToken) -> Samples {
             () = done.cancelled() => return lag,
             () = timer.sleep_until(due) => lag.add(due.elapsed().as_nanos() as u64),
         }
-    }
-}
-
-/// What a run cost.
-#[derive(Clone, Copy, Debug)]
-struct Cost {
-    wall: Duration,
-    process: Duration,
-    busiest: Duration,
-}
-
-fn client(
-    collector: &Collector,
-    counters: &Counters,
-    max_in_flight: u64,
-    lag: &Samples,
-    cost: Cost,
-) -> Client {
-    let wall = cost.wall.as_secs_f64();
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let busy = cost.busiest.as_secs_f64() / wall.max(1e-9);
-    let [lag_p95] = lag.percentiles([950]);
-    let lag_p95_ms = lag_p95.map(|ns| ns as f64 * NS_TO_MS);
-    let reason = if busy > 0.9 {
-        Some(format!("its busiest thread was busy {:.0} % of the time", busy * 100.0))
-    } else {
-        lag_p95_ms.filter(|ms| *ms > 20.0).map(|ms| {
-            format!("it woke up {ms:.0} ms late (p95): this machine has too little processor time to spare")
-        })
-    };
-    Client {
-        cpu_share: (wall > 0.0).then(|| round(cost.process.as_secs_f64() / wall / cores as f64)),
-        loop_lag_ms: lag.distribution(NS_TO_MS),
-        send_skew_ms: collector.send_skew().distribution(NS_TO_MS),
-        max_in_flight,
-        connections_opened: counters.opened.load(Relaxed),
-        reused: counters.reused.load(Relaxed),
-        retried: counters.retried.load(Relaxed),
-        limited: reason.is_some(),
-        limited_reason: reason,
-        headroom: (busy > 0.0).then(|| (100.0 / busy).round() / 100.0),
-        clock_source: Some("process".into()),
-    }
-}
-
-fn raise_flags(collector: &Collector, client: &Client, flags: &mut Vec<String>) {
-    let requests = collector.requests();
-    let without_usage = collector.without_usage();
-    let raised = [
-        ("no_success", requests.succeeded == 0),
-        ("usage_absent", requests.succeeded > 0 && without_usage == requests.succeeded),
-        ("usage_partial", without_usage > 0 && without_usage < requests.succeeded),
-        ("no_done_marker", collector.without_done() > 0),
-        ("few_requests", requests.succeeded > 0 && requests.succeeded < 10),
-        ("client_limited", client.limited),
-    ];
-    flags.extend(raised.into_iter().filter(|(_, raised)| *raised).map(|(flag, _)| flag.to_owned()));
-}
-
-fn readable_id(tool: &str, at: OffsetDateTime, concurrency: u32, id: Uuid) -> String {
-    let kind = tool.rsplit('-').next().unwrap_or(tool);
-    let tail = id.simple().to_string();
-    format!(
-        "{kind}-{:04}{:02}{:02}-{:02}{:02}{:02}-c{concurrency}-{}",
-        at.year(),
-        u8::from(at.month()),
-        at.day(),
-        at.hour(),
-        at.minute(),
-        at.second(),
-        &tail[tail.len() - 6..]
-    )
-}
-
-/// Writes the line to the data log (by default `<tool>.jsonl` here), and shows it or a table. If the file cannot
-/// be written now, the line goes to standard error: it is never lost.
-fn write_summary(summary: &Summary, common: &Common, tool: &str) -> io::Result<()> {
-    let mut line = serde_json::to_string(summary)?;
-    line.push('\n');
-    let path = common.data_log.clone().unwrap_or_else(|| format!("{tool}.jsonl").into());
-    let to_stdout = path.as_os_str() == "-";
-    let result = if to_stdout {
-        Ok(())
-    } else {
-        OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .and_then(|mut file| file.write_all(line.as_bytes()).and_then(|()| file.sync_data()))
-    };
-    if to_stdout || common.json {
-        io::stdout().write_all(line.as_bytes()).and_then(|()| io::stdout().flush())?;
-    } else if !common.quiet {
-        let _ = io::stdout().write_all(report::table(summary).as_bytes());
-    }
-    if let Err(error) = &result {
-        let _ = writeln!(io::stderr(), "error: {}: {error}; the summary follows", path.display());
-        let _ = io::stderr().write_all(line.as_bytes());
-    }
-    result
-}
-
-fn exit_code(summary: &Summary, common: &Common, written: io::Result<()>, logged: io::Result<()>) -> i32 {
-    if let Err(error) = &logged {
-        let _ = writeln!(io::stderr(), "error: the request log is incomplete: {error}");
-    }
-    let requests = &summary.figures.requests;
-    if summary.cancelled {
-        EXIT_INTERRUPTED
-    } else if requests.succeeded == 0 {
-        EXIT_ALL_FAILED
-    } else if summary.figures.errors.rate_pct.is_some_and(|rate| rate > common.max_error_rate)
-        || written.is_err()
-        || logged.is_err()
-    {
-        EXIT_FAILURES
-    } else {
-        EXIT_OK
     }
 }

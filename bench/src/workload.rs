@@ -1,8 +1,10 @@
 //! What a load generator must say about its requests for the one work loop to send them.
 
+use std::future::Future;
 use std::time::Instant;
 
 use crate::answer::{AnswerReader, Measured};
+use crate::extra::Extra;
 use crate::failure::Failure;
 use crate::http::pool::SendError;
 use crate::http::response::Sink;
@@ -12,10 +14,12 @@ use crate::http::response::Sink;
 pub struct Prepared {
     /// The body.
     pub body: Vec<u8>,
-    /// Words of its prompt.
-    pub prompt_words: u64,
+    /// Words of its prompt; none where there is no prompt.
+    pub prompt_words: Option<u64>,
     /// Whether the answer is to be streamed.
     pub streamed: bool,
+    /// What the modality knows of the request already.
+    pub extra: Extra,
 }
 
 /// Reads one answer.
@@ -49,10 +53,34 @@ impl Reader for AnswerReader {
 pub trait Workload: Send + Sync + 'static {
     /// Reads its answers.
     type Reader: Reader;
-    /// Makes request `index`. Called before its clock starts.
-    fn prepare(&self, index: u64) -> Prepared;
+
+    /// The answers are text counted in tokens, so that TTFT, words and usage mean something.
+    const TEXT: bool;
+
+    /// The clock of a request starts before it is prepared: the methodology counts reading an audio file.
+    const CLOCK_BEFORE_PREPARATION: bool = false;
+
+    /// Makes request `index`.
+    fn prepare(&self, index: u64) -> impl Future<Output = Result<Prepared, Failure>> + Send;
+
     /// A reader for the answer to `prepared`.
     fn reader(&self, prepared: &Prepared) -> Self::Reader;
+
+    /// Looks into a whole answer after its clock has stopped; may turn it into a failure. The slot is free already.
+    fn inspect(
+        &self,
+        _index: u64,
+        _measured: &mut Measured,
+        extra: Extra,
+    ) -> impl Future<Output = (Extra, Option<Failure>)> + Send {
+        async move { (extra, None) }
+    }
+
     /// The `Accept` header.
-    fn accept(&self) -> &'static str;
+    fn accept(&self) -> &str;
+
+    /// The `Content-Type` header of requests.
+    fn content_type(&self) -> &str {
+        "application/json"
+    }
 }

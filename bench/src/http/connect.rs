@@ -4,8 +4,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use super::arrival;
 
 use rustls::pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
@@ -60,7 +63,12 @@ pub struct ConnectOptions {
 #[derive(Debug)]
 pub enum Stream {
     /// Plain TCP.
-    Plain(TcpStream),
+    Plain {
+        /// The socket.
+        tcp: TcpStream,
+        /// Room for the kernel's arrival stamps; none where it gives none.
+        stamps: Option<Vec<u8>>,
+    },
     /// TLS over TCP.
     Tls(Box<TlsStream<TcpStream>>),
 }
@@ -69,23 +77,35 @@ impl Stream {
     /// The socket underneath.
     pub fn socket(&self) -> &TcpStream {
         match self {
-            Stream::Plain(tcp) => tcp,
+            Stream::Plain { tcp, .. } => tcp,
             Stream::Tls(tls) => tls.get_ref().0,
         }
     }
 
-    /// Reads what has arrived.
-    pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self {
-            Stream::Plain(tcp) => Pin::new(tcp).poll_read(cx, buffer),
-            Stream::Tls(tls) => Pin::new(tls.as_mut()).poll_read(cx, buffer),
+    /// Reads what has arrived, and says when it did.
+    pub fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<(usize, Instant)>> {
+        if let Stream::Plain { tcp, stamps: Some(control) } = self {
+            return arrival::poll_receive(tcp, cx, buffer, control);
         }
+        let mut read = ReadBuf::new(buffer);
+        let polled = match self {
+            Stream::Plain { tcp, .. } => Pin::new(tcp).poll_read(cx, &mut read),
+            Stream::Tls(tls) => Pin::new(tls.as_mut()).poll_read(cx, &mut read),
+        };
+        polled.map_ok(|()| {
+            arrival::STAMPS.process.fetch_add(1, Relaxed);
+            (read.filled().len(), Instant::now())
+        })
     }
 
     /// Writes what fits.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
-            Stream::Plain(tcp) => Pin::new(tcp).poll_write(cx, bytes),
+            Stream::Plain { tcp, .. } => Pin::new(tcp).poll_write(cx, bytes),
             Stream::Tls(tls) => Pin::new(tls.as_mut()).poll_write(cx, bytes),
         }
     }
@@ -93,7 +113,7 @@ impl Stream {
     /// Pushes out what the TLS layer still holds.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Stream::Plain(_) => Poll::Ready(Ok(())),
+            Stream::Plain { .. } => Poll::Ready(Ok(())),
             Stream::Tls(tls) => Pin::new(tls.as_mut()).poll_flush(cx),
         }
     }
@@ -103,7 +123,7 @@ impl Stream {
         let mut byte = [std::mem::MaybeUninit::uninit(); 1];
         match (SockRef::from(self.socket()).peek(&mut byte), self) {
             (Err(error), _) => error.kind() == io::ErrorKind::WouldBlock,
-            (Ok(0), _) | (Ok(_), Stream::Plain(_)) => false,
+            (Ok(0), _) | (Ok(_), Stream::Plain { .. }) => false,
             (Ok(_), Stream::Tls(_)) => true, // session tickets may wait there
         }
     }
@@ -161,7 +181,10 @@ impl Connector {
             let _ = SockRef::from(&tcp).set_tcp_keepalive(&probes);
         }
         match &self.tls {
-            None => Ok(Stream::Plain(tcp)),
+            None => {
+                let stamps = arrival::request_stamps(&tcp).then(arrival::control_buffer);
+                Ok(Stream::Plain { tcp, stamps })
+            }
             Some((connector, name)) => {
                 let tls = connector.connect(name.clone(), tcp).await.map_err(ConnectError::Tls)?;
                 Ok(Stream::Tls(Box::new(tls)))

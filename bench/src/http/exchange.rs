@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use tokio::io::ReadBuf;
 use tokio::time::Sleep;
 
 use super::connect::Stream;
@@ -145,8 +144,7 @@ impl<S: Sink> Exchange<'_, S> {
     fn read(&mut self, cx: &mut Context<'_>, stream: &mut Stream) -> Poll<Result<(), ExchangeError>> {
         BUFFER.with_borrow_mut(|buffer| {
             loop {
-                let mut read = ReadBuf::new(buffer);
-                match stream.poll_read(cx, &mut read) {
+                let (count, at) = match stream.poll_receive(cx, buffer) {
                     Poll::Pending => match self.write_error.take() {
                         Some(error) => return Poll::Ready(Err(ExchangeError::Write(error))),
                         None => return Poll::Pending,
@@ -157,14 +155,13 @@ impl<S: Sink> Exchange<'_, S> {
                             self.write_error.take().map_or(ExchangeError::Read(error), ExchangeError::Write);
                         return Poll::Ready(Err(error));
                     }
-                    Poll::Ready(Ok(())) => {}
-                }
-                let at = Instant::now();
-                self.last_read = at;
-                let bytes = read.filled();
-                if bytes.is_empty() {
+                    Poll::Ready(Ok(read)) => read,
+                };
+                if count == 0 {
                     return Poll::Ready(self.closed());
                 }
+                self.last_read = at;
+                let bytes = &buffer[..count];
                 if let Err(error) = self.reader.feed(bytes, at, self.sink) {
                     return Poll::Ready(Err(error.into()));
                 }
@@ -201,14 +198,12 @@ pub async fn drain(stream: &mut Stream, mut reader: ResponseReader) -> bool {
     poll_fn(|cx| {
         BUFFER.with_borrow_mut(|buffer| {
             while !reader.is_done() {
-                let mut read = ReadBuf::new(buffer);
-                match stream.poll_read(cx, &mut read) {
+                let count = match stream.poll_receive(cx, buffer) {
                     Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Err(_)) => return Poll::Ready(false),
-                    Poll::Ready(Ok(())) if read.filled().is_empty() => return Poll::Ready(false),
-                    Poll::Ready(Ok(())) => {}
-                }
-                if reader.feed(read.filled(), Instant::now(), &mut Discard).is_err() {
+                    Poll::Ready(Err(_) | Ok((0, _))) => return Poll::Ready(false),
+                    Poll::Ready(Ok((count, _))) => count,
+                };
+                if reader.feed(&buffer[..count], Instant::now(), &mut Discard).is_err() {
                     return Poll::Ready(false);
                 }
             }

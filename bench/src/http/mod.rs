@@ -5,6 +5,7 @@
 //! consumer, so a timestamp waits for nobody, and whether a connection died before or after the first byte of
 //! an answer is known exactly.
 
+pub mod arrival;
 pub mod chunked;
 pub mod connect;
 pub mod exchange;

@@ -73,6 +73,9 @@ struct Cli {
     /// Close each connection after a streamed answer, as llama.cpp does.
     #[arg(long)]
     close_after_stream: bool,
+    /// Tell the processing time in transcriptions.
+    #[arg(long)]
+    inference_time: bool,
     /// Close a connection when a second request arrives on it.
     #[arg(long)]
     close_on_reuse: bool,
@@ -157,6 +160,7 @@ fn options(cli: &Cli) -> io::Result<Options> {
         },
         usage: cli.usage,
         close_after_stream: cli.close_after_stream,
+        inference_time: cli.inference_time,
         close_on_reuse: cli.close_on_reuse,
     })
 }

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use super::answer::{self, Api};
 use super::request::{self, Request};
 use super::shape::Shape;
-use super::{Server, truth::Truth};
+use super::{Server, media, truth::Truth};
 use crate::answer::REFSERVER_NAME;
 
 /// What happens to the connection after an answer.
@@ -52,6 +52,9 @@ async fn respond(
         ("GET", "/metrics") => return metrics(stream, server).await,
         ("POST", "/v1/chat/completions" | "/chat/completions") => Api::Chat,
         ("POST", "/v1/completions" | "/completions") => Api::Completion,
+        ("POST", "/v1/audio/transcriptions" | "/v1/images/generations") => {
+            return media_answer(stream, server, request, served).await;
+        }
         _ => return json_answer(stream, 404, &error("not_found_error", "no such route")).await,
     };
     let received_unix_ns = server.truth.as_ref().map_or(0, |truth| truth.now_ns());
@@ -70,21 +73,8 @@ async fn respond(
         served_before: served,
         ..Truth::default()
     };
-    match asked.options.shape {
-        Shape::Status(code) => {
-            let kind = if code == 429 { "rate_limit_error" } else { "simulated_error" };
-            return json_answer(stream, code, &error(kind, "a simulated failure")).await;
-        }
-        Shape::Oom => {
-            let message = "CUDA out of memory. Tried to allocate 2.00 GiB";
-            return json_answer(stream, 500, &error("internal_server_error", message)).await;
-        }
-        Shape::Html => {
-            return write_answer(stream, 200, "text/html", b"<html><body>Welcome</body></html>").await;
-        }
-        Shape::Refuse => return Ok(After::Close),
-        Shape::StallBeforeHead => return wait_for_client(stream).await,
-        _ => {}
+    if let Some(after) = fault(stream, asked.options.shape).await? {
+        return Ok(after);
     }
     let mut answer = answer::Answer::new(server, &asked, api, sequence, received_at, truth);
     let after = match asked.stream && asked.options.shape != Shape::JsonForStream {
@@ -94,6 +84,52 @@ async fn respond(
     server.served.fetch_add(1, Relaxed);
     server.tokens.fetch_add(asked.tokens, Relaxed);
     Ok(after)
+}
+
+async fn media_answer(
+    stream: &mut TcpStream,
+    server: &Server,
+    request: &Request,
+    served: u64,
+) -> std::io::Result<After> {
+    let received_unix_ns = server.truth.as_ref().map_or(0, |truth| truth.now_ns());
+    let received_at = std::time::Instant::now();
+    let shape = request.shape.as_deref().and_then(|name| name.parse().ok()).unwrap_or(server.options.shape);
+    let sequence = server.sequence.fetch_add(1, Relaxed);
+    let truth = Truth {
+        request_id: request.id.clone().unwrap_or_else(|| sequence.to_string()),
+        shape: format!("{shape:?}"),
+        received_unix_ns,
+        served_before: served,
+        ..Truth::default()
+    };
+    if let Some(after) = fault(stream, shape).await? {
+        return Ok(after);
+    }
+    server.served.fetch_add(1, Relaxed);
+    match request.path.contains("audio") {
+        true => media::transcribe(stream, server, request, shape, received_at, truth).await,
+        false => media::draw(stream, server, request, shape, received_at, truth).await,
+    }
+}
+
+/// The faults that need no look at the request.
+async fn fault(stream: &mut TcpStream, shape: Shape) -> std::io::Result<Option<After>> {
+    let after = match shape {
+        Shape::Status(code) => {
+            let kind = if code == 429 { "rate_limit_error" } else { "simulated_error" };
+            json_answer(stream, code, &error(kind, "a simulated failure")).await?
+        }
+        Shape::Oom => {
+            let message = "CUDA out of memory. Tried to allocate 2.00 GiB";
+            json_answer(stream, 500, &error("internal_server_error", message)).await?
+        }
+        Shape::Html => write_answer(stream, 200, "text/html", b"<html><body>Welcome</body></html>").await?,
+        Shape::Refuse => After::Close,
+        Shape::StallBeforeHead => wait_for_client(stream).await?,
+        _ => return Ok(None),
+    };
+    Ok(Some(after))
 }
 
 /// Says nothing until the client goes away.
@@ -116,7 +152,8 @@ pub async fn json_answer(
     write_answer(stream, status, "application/json", body.to_string().as_bytes()).await
 }
 
-async fn write_answer(
+/// Writes an answer whose length is known.
+pub async fn write_answer(
     stream: &mut TcpStream,
     status: u16,
     kind: &str,

@@ -4,6 +4,7 @@
 mod answer;
 pub mod cli;
 mod connection;
+pub mod media;
 mod request;
 pub mod shape;
 pub mod truth;
@@ -46,6 +47,8 @@ pub struct Options {
     pub usage: UsagePlace,
     /// Close each connection after a streamed answer although it was announced to be kept, as llama.cpp does.
     pub close_after_stream: bool,
+    /// Transcriptions tell the server's own processing time.
+    pub inference_time: bool,
     /// Close a connection without a word when a second request arrives on it.
     pub close_on_reuse: bool,
 }
@@ -78,6 +81,7 @@ impl Default for Options {
             wire: Wire::default(),
             usage: UsagePlace::Final,
             close_after_stream: false,
+            inference_time: false,
             close_on_reuse: false,
         }
     }

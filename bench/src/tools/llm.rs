@@ -5,15 +5,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
+use events::summary::SUMMARY_SCHEMA;
 use serde_json::{Map, Value, json};
 
 use crate::answer::AnswerReader;
+use crate::balance::Strategy;
 use crate::cli::{Common, EXIT_CODES, parse_switch};
 use crate::endpoints::Endpoint;
-use crate::failure::Redactor;
+use crate::extra::Extra;
+use crate::failure::{Failure, Redactor};
 use crate::http::simple;
 use crate::prompts::{self, Source, WORDS_PER_TOKEN};
-use crate::session::{self, EXIT_OK, EXIT_USAGE, Job, Refusal, block_on, measure};
+use crate::session::{self, Job, Refusal, block_on, measure};
 use crate::workload::{Prepared, Workload};
 
 /// The system message of chat requests.
@@ -113,19 +116,29 @@ const DEFAULT_MAX_TOKENS: u32 = 128;
 pub struct TextWorkload {
     source: Source,
     mode: Mode,
-    streamed: bool,
-    /// Members of each body that are the same for all.
-    fixed: Map<String, Value>,
-    system_prompt: String,
-    max_tokens: u32,
-    /// `min_tokens` follows the prompt's own output length.
-    min_tokens: Option<u32>,
+    body: TextBody,
 }
 
-impl TextWorkload {
-    fn new(cli: &Cli, model: &str, mode: Mode, source: Source) -> Self {
-        let text = &cli.text;
-        let streamed = text.streaming && !text.no_streaming;
+/// What all request bodies of a run share.
+pub struct TextBody {
+    /// Members that are the same for all.
+    fixed: Map<String, Value>,
+    system_prompt: String,
+    /// The most tokens, where a prompt does not say otherwise.
+    pub max_tokens: u32,
+    min_tokens: Option<u32>,
+    /// Whether answers are streamed.
+    pub streamed: bool,
+}
+
+impl TextBody {
+    /// Works out the members of a run's requests.
+    pub fn new(common: &Common, text: &TextOptions, model: &str) -> Self {
+        let mut streamed = text.streaming && !text.no_streaming;
+        if let Some(Value::Bool(wish)) = common.extra_body.as_ref().and_then(|members| members.get("stream"))
+        {
+            streamed = *wish;
+        }
         let mut fixed = Map::new();
         fixed.insert("model".into(), json!(model));
         fixed.insert("temperature".into(), json!(text.temperature));
@@ -136,79 +149,89 @@ impl TextWorkload {
         if text.ignore_eos {
             fixed.insert("ignore_eos".into(), json!(true));
         }
-        for (key, value) in cli.common.extra_body.iter().flatten() {
+        for (key, value) in common.extra_body.iter().flatten() {
             fixed.insert(key.clone(), value.clone());
         }
         let max_tokens = text.max_tokens.or(text.output_sequence_length).unwrap_or(DEFAULT_MAX_TOKENS);
-        let system_prompt = text.system_prompt.clone();
-        Self { source, mode, streamed, fixed, system_prompt, max_tokens, min_tokens: text.min_tokens }
+        Self {
+            fixed,
+            system_prompt: text.system_prompt.clone(),
+            max_tokens,
+            min_tokens: text.min_tokens,
+            streamed,
+        }
+    }
+
+    /// The body of a chat request whose user message is `content`.
+    pub fn chat(&self, content: Value, output_tokens: Option<u32>) -> Vec<u8> {
+        let user = json!({"role": "user", "content": content});
+        let messages = match self.system_prompt.is_empty() {
+            true => vec![user],
+            false => vec![json!({"role": "system", "content": self.system_prompt}), user],
+        };
+        self.with("messages", Value::Array(messages), output_tokens)
+    }
+
+    /// The body of a completion request.
+    pub fn completion(&self, prompt: String, output_tokens: Option<u32>) -> Vec<u8> {
+        self.with("prompt", Value::String(prompt), output_tokens)
+    }
+
+    fn with(&self, name: &str, input: Value, output_tokens: Option<u32>) -> Vec<u8> {
+        let mut body = Map::new();
+        body.insert(name.into(), input);
+        body.insert("max_tokens".into(), json!(output_tokens.unwrap_or(self.max_tokens)));
+        if let Some(least) = self.min_tokens {
+            body.insert("min_tokens".into(), json!(output_tokens.map_or(least, |own| own.min(least))));
+        }
+        body.extend(self.fixed.iter().map(|(key, value)| (key.clone(), value.clone())));
+        serde_json::to_vec(&body).unwrap_or_default()
+    }
+
+    /// The `Accept` header.
+    pub fn accept(&self) -> &'static str {
+        if self.streamed { "text/event-stream" } else { "application/json" }
     }
 }
 
 impl Workload for TextWorkload {
     type Reader = AnswerReader;
 
-    fn prepare(&self, index: u64) -> Prepared {
+    const TEXT: bool = true;
+
+    async fn prepare(&self, index: u64) -> Result<Prepared, Failure> {
         let prompt = self.source.prompt(index);
-        let prompt_words = prompts::count_words(&prompt.prompt);
-        let mut body = Map::new();
-        match self.mode {
-            Mode::Completion => {
-                body.insert("prompt".into(), Value::String(prompt.prompt));
-            }
-            Mode::Chat => {
-                let user = json!({"role": "user", "content": prompt.prompt});
-                let messages = match self.system_prompt.is_empty() {
-                    true => vec![user],
-                    false => vec![json!({"role": "system", "content": self.system_prompt}), user],
-                };
-                body.insert("messages".into(), Value::Array(messages));
-            }
-        }
-        body.insert("max_tokens".into(), json!(prompt.expected_output_tokens.unwrap_or(self.max_tokens)));
-        if let Some(least) = self.min_tokens {
-            body.insert(
-                "min_tokens".into(),
-                json!(prompt.expected_output_tokens.map_or(least, |own| own.min(least))),
-            );
-        }
-        body.extend(self.fixed.iter().map(|(key, value)| (key.clone(), value.clone())));
-        let streamed = body.get("stream").and_then(Value::as_bool).unwrap_or(self.streamed);
-        Prepared { body: serde_json::to_vec(&body).unwrap_or_default(), prompt_words, streamed }
+        let prompt_words = Some(prompts::count_words(&prompt.prompt));
+        let body = match self.mode {
+            Mode::Completion => self.body.completion(prompt.prompt, prompt.expected_output_tokens),
+            Mode::Chat => self.body.chat(Value::String(prompt.prompt), prompt.expected_output_tokens),
+        };
+        Ok(Prepared { body, prompt_words, streamed: self.body.streamed, extra: Extra::None })
     }
 
     fn reader(&self, prepared: &Prepared) -> AnswerReader {
         AnswerReader::new(prepared.streamed)
     }
 
-    fn accept(&self) -> &'static str {
-        if self.streamed { "text/event-stream" } else { "application/json" }
+    fn accept(&self) -> &str {
+        self.body.accept()
     }
 }
 
 /// The whole program: parses `arguments`, runs, and returns the exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> i32 {
     let command = Cli::command();
-    let matches = match command.clone().try_get_matches_from(arguments) {
+    let matches = match super::parse(&command, arguments) {
         Ok(matches) => matches,
-        Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { EXIT_USAGE } else { EXIT_OK };
-        }
+        Err(code) => return code,
     };
     let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
-        Err(error) => {
-            let _ = error.print();
-            return EXIT_USAGE;
-        }
+        Err(error) => return super::usage_error(&error),
     };
     let mode = cli.text.mode.or_else(|| Mode::of_address(&cli.common.url)).unwrap_or(Mode::Chat);
     let endpoints = session::endpoints(&cli.common, mode.path());
-    let redactor = match &endpoints {
-        Ok(endpoints) => session::redactor(&cli.common, endpoints),
-        Err(_) => session::redactor(&cli.common, &[]),
-    };
+    let redactor = session::redactor(&cli.common, endpoints.as_deref().unwrap_or_default());
     block_on(cli.common.threads, &redactor, async {
         let endpoints = endpoints?;
         let (workload, derived, flags) = prepare(&cli, mode, &endpoints).await?;
@@ -221,6 +244,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> i32 {
             workload,
             endpoints,
             flags,
+            schema: SUMMARY_SCHEMA,
+            summary_path: cli.common.data_log.clone().unwrap_or_else(|| "metrumbench-llm.jsonl".into()),
+            request_log: cli.common.request_log.clone(),
+            strategy: Strategy::Weighted,
+            retries: (0, Duration::ZERO),
         };
         measure(job, redactor.clone()).await
     })
@@ -252,7 +280,7 @@ async fn prepare(cli: &Cli, mode: Mode, endpoints: &[Endpoint]) -> Result<Prepar
             flags.push("prompts_reused".to_owned());
         }
     }
-    let workload = TextWorkload::new(cli, &model, mode, source);
+    let workload = TextWorkload { source, mode, body: TextBody::new(&cli.common, text, &model) };
     if cli.common.model.is_none() {
         derived.insert("model".into(), json!(model));
     }
@@ -260,9 +288,9 @@ async fn prepare(cli: &Cli, mode: Mode, endpoints: &[Endpoint]) -> Result<Prepar
         derived.insert("mode".into(), json!(if mode == Mode::Chat { "chat" } else { "completion" }));
     }
     if text.max_tokens.is_none() {
-        derived.insert("max_tokens".into(), json!(workload.max_tokens));
+        derived.insert("max_tokens".into(), json!(workload.body.max_tokens));
     }
-    derived.insert("streaming".into(), json!(workload.streamed));
+    derived.insert("streaming".into(), json!(workload.body.streamed));
     if text.prompts.is_none() {
         derived.insert("prompts".into(), json!("built-in synthetic English"));
     }
@@ -270,17 +298,23 @@ async fn prepare(cli: &Cli, mode: Mode, endpoints: &[Endpoint]) -> Result<Prepar
 }
 
 async fn read_library(place: &str, common: &Common) -> Result<Vec<prompts::Prompt>, Refusal> {
+    let text = read_text(place, common).await?;
     let shown = Redactor::default().redact(place);
-    let text = if place.starts_with("http://") || place.starts_with("https://") {
+    prompts::parse_library(&text).map_err(|error| Refusal::usage(format!("--prompts {shown}: {error}")))
+}
+
+/// Reads a file or an http(s) address given as `--prompts`.
+pub async fn read_text(place: &str, common: &Common) -> Result<String, Refusal> {
+    let shown = Redactor::default().redact(place);
+    if place.starts_with("http://") || place.starts_with("https://") {
         let url =
             url::Url::parse(place).map_err(|error| Refusal::usage(format!("--prompts {shown}: {error}")))?;
         let document = simple::get(&url, None, session::connect_options(common), Duration::from_secs(300))
             .await
             .map_err(|error| Refusal::usage(format!("--prompts: {error}")))?;
-        String::from_utf8_lossy(&document.body).into_owned()
+        Ok(String::from_utf8_lossy(&document.body).into_owned())
     } else {
         std::fs::read_to_string(Path::new(place))
-            .map_err(|error| Refusal::usage(format!("--prompts {shown}: {error}")))?
-    };
-    prompts::parse_library(&text).map_err(|error| Refusal::usage(format!("--prompts {shown}: {error}")))
+            .map_err(|error| Refusal::usage(format!("--prompts {shown}: {error}")))
+    }
 }

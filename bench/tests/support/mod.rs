@@ -46,7 +46,11 @@ impl Bench {
 
     /// The tool, aimed at the server, writing its logs into the folder.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_metrumbench-llm"));
+        self.command_of(env!("CARGO_BIN_EXE_metrumbench-llm"), arguments)
+    }
+
+    pub fn command_of(&self, tool: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(tool);
         command
             .current_dir(self.folder.path())
             .env_clear()
@@ -62,6 +66,10 @@ impl Bench {
 
     pub fn run(&self, arguments: &[&str]) -> Finished {
         self.finished(self.command(arguments).output().unwrap())
+    }
+
+    pub fn run_tool(&self, tool: &str, arguments: &[&str]) -> Finished {
+        self.finished(self.command_of(tool, arguments).output().unwrap())
     }
 
     pub fn finished(&self, output: Output) -> Finished {

@@ -1,0 +1,157 @@
+//! The end of a run: what the client cost, what must be flagged, where the summary goes, the exit code.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use events::summary::{Client, Summary};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::cli::Common;
+use crate::collect::{Collector, NS_TO_MS};
+use crate::http::arrival::STAMPS;
+use crate::http::pool::Counters;
+use crate::report;
+use crate::stats::{Samples, round};
+
+/// Exit code: all went well.
+pub const EXIT_OK: i32 = 0;
+/// Exit code: too many requests failed, or the results could not be written.
+pub const EXIT_FAILURES: i32 = 1;
+/// Exit code: bad usage.
+pub const EXIT_USAGE: i32 = 2;
+/// Exit code: every request failed.
+pub const EXIT_ALL_FAILED: i32 = 3;
+/// Exit code: the machine is not fit to measure.
+pub const EXIT_UNFIT: i32 = 4;
+/// Exit code: interrupted.
+pub const EXIT_INTERRUPTED: i32 = 130;
+
+/// What a run cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// Time from start to end.
+    pub wall: Duration,
+    /// Processor time of the process.
+    pub process: Duration,
+    /// Processor time of its busiest thread.
+    pub busiest: Duration,
+}
+
+/// How the client fared.
+pub fn client(
+    collector: &Collector,
+    counters: &Counters,
+    max_in_flight: u64,
+    lag: &Samples,
+    cost: Cost,
+) -> Client {
+    let wall = cost.wall.as_secs_f64();
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let busy = cost.busiest.as_secs_f64() / wall.max(1e-9);
+    let [lag_p95] = lag.percentiles([950]);
+    let lag_p95_ms = lag_p95.map(|ns| ns as f64 * NS_TO_MS);
+    let reason = if busy > 0.9 {
+        Some(format!("its busiest thread was busy {:.0} % of the time", busy * 100.0))
+    } else {
+        // Late by more than a twentieth of what is measured: then the lateness is part of the figures.
+        let measured_ms = collector.median_first_answer_ms().unwrap_or(0.0);
+        lag_p95_ms.filter(|ms| *ms > 20.0 && *ms > measured_ms / 20.0).map(|ms| {
+            format!("it woke up {ms:.0} ms late (p95): this machine has too little processor time to spare")
+        })
+    };
+    Client {
+        cpu_share: (wall > 0.0).then(|| round(cost.process.as_secs_f64() / wall / cores as f64)),
+        loop_lag_ms: lag.distribution(NS_TO_MS),
+        send_skew_ms: collector.send_skew().distribution(NS_TO_MS),
+        max_in_flight,
+        connections_opened: counters.opened.load(Relaxed),
+        reused: counters.reused.load(Relaxed),
+        retried: counters.retried.load(Relaxed),
+        limited: reason.is_some(),
+        limited_reason: reason,
+        headroom: (busy > 0.0).then(|| (100.0 / busy).round() / 100.0),
+        clock_source: STAMPS.source().map(str::to_owned),
+    }
+}
+
+/// Raises the flags the figures call for.
+pub fn raise_flags(collector: &Collector, client: &Client, flags: &mut Vec<String>) {
+    let requests = collector.requests();
+    let without_usage = collector.without_usage();
+    let raised = [
+        ("no_success", requests.succeeded == 0),
+        ("usage_absent", requests.succeeded > 0 && without_usage == requests.succeeded),
+        ("usage_partial", without_usage > 0 && without_usage < requests.succeeded),
+        ("no_done_marker", collector.without_done() > 0),
+        ("few_requests", requests.succeeded > 0 && requests.succeeded < 10),
+        ("client_limited", client.limited),
+    ];
+    flags.extend(raised.into_iter().filter(|(_, raised)| *raised).map(|(flag, _)| flag.to_owned()));
+}
+
+/// The run's name for people.
+pub fn readable_id(tool: &str, at: OffsetDateTime, concurrency: u32, id: Uuid) -> String {
+    let kind = tool.rsplit('-').next().unwrap_or(tool);
+    let tail = id.simple().to_string();
+    format!(
+        "{kind}-{:04}{:02}{:02}-{:02}{:02}{:02}-c{concurrency}-{}",
+        at.year(),
+        u8::from(at.month()),
+        at.day(),
+        at.hour(),
+        at.minute(),
+        at.second(),
+        &tail[tail.len() - 6..]
+    )
+}
+
+/// Appends the line to `path` (`-` for standard output), and shows it or a table. If the file cannot
+/// be written now, the line goes to standard error: it is never lost.
+pub fn write_summary(summary: &Summary, common: &Common, path: &Path) -> io::Result<()> {
+    let mut line = serde_json::to_string(summary)?;
+    line.push('\n');
+    let to_stdout = path.as_os_str() == "-";
+    let result = if to_stdout {
+        Ok(())
+    } else {
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(line.as_bytes()).and_then(|()| file.sync_data()))
+    };
+    if to_stdout || common.json {
+        io::stdout().write_all(line.as_bytes()).and_then(|()| io::stdout().flush())?;
+    } else if !common.quiet {
+        let _ = io::stdout().write_all(report::table(summary).as_bytes());
+    }
+    if let Err(error) = &result {
+        let _ = writeln!(io::stderr(), "error: {}: {error}; the summary follows", path.display());
+        let _ = io::stderr().write_all(line.as_bytes());
+    }
+    result
+}
+
+/// The exit code.
+pub fn exit_code(summary: &Summary, common: &Common, written: io::Result<()>, logged: io::Result<()>) -> i32 {
+    if let Err(error) = &logged {
+        let _ = writeln!(io::stderr(), "error: the request log is incomplete: {error}");
+    }
+    let requests = &summary.figures.requests;
+    if summary.cancelled {
+        EXIT_INTERRUPTED
+    } else if requests.succeeded == 0 {
+        EXIT_ALL_FAILED
+    } else if summary.figures.errors.rate_pct.is_some_and(|rate| rate > common.max_error_rate)
+        || written.is_err()
+        || logged.is_err()
+    {
+        EXIT_FAILURES
+    } else {
+        EXIT_OK
+    }
+}

@@ -1,0 +1,191 @@
+//! The other load generators against the reference server.
+
+mod support;
+
+use std::time::Duration;
+
+use bench::images::synthetic;
+use bench::refserver::Options;
+use bench::refserver::media::TRANSCRIPT;
+use sha2::Digest;
+use support::{Bench, Finished, quick};
+
+const VLM: &str = env!("CARGO_BIN_EXE_metrumbench-vlm");
+const ASR: &str = env!("CARGO_BIN_EXE_metrumbench-asr");
+const IMAGEGEN: &str = env!("CARGO_BIN_EXE_metrumbench-imagegen");
+
+#[test]
+fn a_vision_run_reports_its_images() {
+    let bench = Bench::new(quick());
+    let run = bench
+        .run_tool(VLM, &["-n", "4", "-c", "2", "--max-image-dimension", "64", "--num-images-batch", "2"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(run.line["image_dimensions"]["64x48"], 8);
+    assert_eq!(run.line["image_bytes"]["n"], 4);
+    assert_eq!(run.line["image_processing_ms"]["n"], 4);
+    assert_eq!(run.line["completion_tokens"]["total"], 32);
+}
+
+#[test]
+fn a_vision_run_reads_image_files() {
+    let bench = Bench::new(quick());
+    std::fs::write(bench.file("a.jpg"), synthetic(30, 20, 1).unwrap()).unwrap();
+    let line = format!(
+        "{{\"prompt\": \"what is it\", \"image_urls\": [\"file://{}\"]}}\n",
+        bench.file("a.jpg").display()
+    );
+    std::fs::write(bench.file("prompts.jsonl"), line).unwrap();
+    let run = bench.run_tool(VLM, &["-n", "3", "--prompts", "prompts.jsonl", "--image-detail", "low"]);
+    assert_eq!(run.line["image_dimensions"]["30x20"], 3, "{}", run.stderr);
+    assert_eq!(run.line["prompt_words"]["total"], 9);
+}
+
+#[test]
+fn an_image_that_is_missing_is_a_failed_request_not_a_crash() {
+    let bench = Bench::new(quick());
+    std::fs::write(bench.file("p.jsonl"), "{\"prompt\": \"x\", \"image_urls\": [\"/no/such.png\"]}\n")
+        .unwrap();
+    let run = bench.run_tool(VLM, &["-n", "2", "--prompts", "p.jsonl"]);
+    assert_eq!(run.line["errors"]["by_type"]["request_error"], 2, "{}", run.stderr);
+    assert_eq!(run.code, Some(3));
+}
+
+#[test]
+fn image_detail_is_low_or_high() {
+    let bench = Bench::new(quick());
+    assert_eq!(bench.run_tool(VLM, &["--image-detail", "auto"]).code, Some(2));
+}
+
+fn transcribed(options: Options, arguments: &[&str]) -> (Bench, Finished) {
+    let bench = Bench::new(options);
+    std::fs::write(bench.file("a.wav"), vec![7u8; 1000]).unwrap();
+    std::fs::write(bench.file("b.flac"), vec![8u8; 3000]).unwrap();
+    let manifest = "{\"id\": \"a\", \"path\": \"a.wav\", \"format\": \"wav\", \"duration\": 5.0}\n\
+                    {\"id\": \"b\", \"path\": \"b.flac\", \"format\": \"flac\", \"duration\": 5.0}\n";
+    std::fs::write(bench.file("audio.jsonl"), manifest).unwrap();
+    let truth = format!(
+        "{{\"id\": \"a\", \"transcript\": \"{}\"}}\n{{\"id\": \"b\", \"transcript\": \"{}\"}}\n",
+        TRANSCRIPT.to_uppercase(),
+        TRANSCRIPT.replace("quick", "slow")
+    );
+    std::fs::write(bench.file("truth-text.jsonl"), truth).unwrap();
+    let all = [&["--input", "audio.jsonl", "--ground-truth", "truth-text.jsonl"], arguments].concat();
+    let run = bench.run_tool(ASR, &all);
+    (bench, run)
+}
+
+#[test]
+fn a_transcription_run_reports_speed_and_accuracy() {
+    let (_bench, run) = transcribed(Options { ttft: Duration::from_millis(50), ..quick() }, &[]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(run.line["requests"]["succeeded"], 2);
+    assert_eq!(run.line["inference_time_source"], "wall_clock");
+    assert_eq!(run.line["bytes_sent"]["total"], 4000);
+    assert_eq!(run.line["formats"]["flac"], 1);
+    assert_eq!(run.line["wer"]["min"], 0.0);
+    assert!((run.line["wer"]["max"].as_f64().unwrap() - 100.0 / 9.0).abs() < 1e-5);
+    let (rtf, time) =
+        (run.line["rtf"]["min"].as_f64().unwrap(), run.line["inference_time_ms"]["min"].as_f64().unwrap());
+    assert!((rtf - time / 5000.0).abs() < 1e-5, "{rtf} {time}");
+    assert!(run.line["ttft_ms"].is_null());
+}
+
+#[test]
+fn the_servers_own_inference_time_is_preferred() {
+    let options = Options { inference_time: true, ttft: Duration::from_millis(50), ..quick() };
+    let (_bench, run) = transcribed(options, &["-n", "4", "-c", "2"]);
+    assert_eq!(run.line["inference_time_source"], "server");
+    assert_eq!(run.line["rtf"]["p50"], 0.01);
+    assert_eq!(run.line["words_per_second"]["p50"], 180.0);
+}
+
+#[test]
+fn every_response_format_is_read() {
+    for format in ["verbose_json", "json", "text", "srt", "vtt"] {
+        let (_bench, run) = transcribed(quick(), &["--response-format", format]);
+        assert_eq!(run.line["wer"]["min"], 0.0, "{format}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_manifest_without_path_or_url_is_refused() {
+    let bench = Bench::new(quick());
+    std::fs::write(bench.file("m.jsonl"), "{\"id\": \"a\"}\n").unwrap();
+    assert_eq!(bench.run_tool(ASR, &["--input", "m.jsonl"]).code, Some(2));
+}
+
+#[test]
+fn an_image_run_checks_and_keeps_every_image() {
+    let bench = Bench::new(quick());
+    let arguments = [
+        "-c",
+        "2",
+        "--n",
+        "2",
+        "--size",
+        "64x32",
+        "--artifact-dir",
+        "images",
+        "--save-raw",
+        "--summary",
+        "summary.jsonl",
+        "--data-log",
+        "data.jsonl",
+    ];
+    let run = bench.run_tool(IMAGEGEN, &arguments);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(run.line["schema"], "metrumbench-imagegen.summary.v1");
+    assert_eq!(run.line["requests"]["succeeded"], 8, "max(4, 2 × 4) requests");
+    assert_eq!((&run.line["images_requested"], &run.line["images_returned"]), (&16.into(), &16.into()));
+    let window = run.line["window_s"].as_f64().unwrap();
+    let megapixels = run.line["megapixels_per_second"].as_f64().unwrap();
+    assert!((megapixels - 16.0 * 64.0 * 32.0 / 1e6 / window).abs() < 1e-3 * megapixels, "{megapixels}");
+    let data = std::fs::read_to_string(bench.file("data.jsonl")).unwrap();
+    let first: serde_json::Value = serde_json::from_str(data.lines().next().unwrap()).unwrap();
+    assert_eq!(first["schema"], "metrumbench-imagegen.request.v1");
+    let artifact = &first["artifacts"][0];
+    let bytes = std::fs::read(bench.file("").join(artifact["path"].as_str().unwrap())).unwrap();
+    let hash: String = sha2::Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(artifact["sha256"], hash);
+    assert_eq!((&artifact["width"], &artifact["mime_type"]), (&64.into(), &"image/jpeg".into()));
+}
+
+#[test]
+fn image_failures_have_the_seven_classes() {
+    for (shape, kind) in [
+        ("bad-json", "decode_error"),
+        ("cut", "decode_error"),
+        ("empty", "schema_error"),
+        ("html", "schema_error"),
+        ("status-500", "http_error"),
+        ("refuse", "connection_error"),
+    ] {
+        let bench = Bench::new(Options { shape: shape.parse().unwrap(), ..quick() });
+        let run = bench.run_tool(IMAGEGEN, &["-n", "2", "--size", "16x16", "--summary", "summary.jsonl"]);
+        assert_eq!(run.line["errors"]["by_type"][kind], 2, "{shape}: {}", run.line["errors"]);
+        assert_eq!(run.line["success_rate"], 0.0);
+    }
+}
+
+#[test]
+fn a_failed_image_request_is_tried_again_as_often_as_asked() {
+    let bench = Bench::new(Options { shape: "status-503".parse().unwrap(), ..quick() });
+    let arguments = [
+        "-n",
+        "1",
+        "--retries",
+        "2",
+        "--retry-backoff",
+        "0.01",
+        "--size",
+        "16x16",
+        "--summary",
+        "summary.jsonl",
+        "--data-log",
+        "data.jsonl",
+    ];
+    bench.run_tool(IMAGEGEN, &arguments);
+    let data = std::fs::read_to_string(bench.file("data.jsonl")).unwrap();
+    let line: serde_json::Value = serde_json::from_str(data.lines().next().unwrap()).unwrap();
+    assert_eq!(line["attempts"].as_array().unwrap().len(), 3);
+}
