@@ -57,7 +57,7 @@ pub fn poll_receive(
     tcp: &TcpStream,
     cx: &mut Context<'_>,
     buffer: &mut [u8],
-    control: &mut Vec<u8>,
+    control: &mut [u8],
 ) -> Poll<io::Result<(usize, Instant)>> {
     loop {
         ready!(tcp.poll_read_ready(cx))?;
@@ -77,7 +77,7 @@ pub fn poll_receive(
     }
 }
 
-fn receive(tcp: &TcpStream, buffer: &mut [u8], control: &mut Vec<u8>) -> io::Result<(usize, Instant)> {
+fn receive(tcp: &TcpStream, buffer: &mut [u8], control: &mut [u8]) -> io::Result<(usize, Instant)> {
     let mut parts = [IoSliceMut::new(buffer)];
     let message = recvmsg::<()>(tcp.as_raw_fd(), &mut parts, Some(control), MsgFlags::empty())?;
     let now = Instant::now();
