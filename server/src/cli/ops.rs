@@ -158,7 +158,7 @@ impl Verify {
             }
         };
         let trusted_keys = self.keys.iter().map(|key| public_key(key)).collect::<anyhow::Result<_>>()?;
-        Ok(VerifyOptions { from: self.from, to: self.to, checkpoint, trusted_keys })
+        Ok(VerifyOptions { from: self.from, to: self.to, checkpoint, trusted_keys, ..VerifyOptions::default() })
     }
 }
 

@@ -26,7 +26,7 @@ const BATCH_EVENTS: usize = 500;
 /// Misses after which the head's lock is taken before the batch is prepared.
 const OPTIMISTIC_TRIES: u32 = 2;
 /// Positions of one partition; `log_ensure_partitions` has the same number.
-const PARTITION: i64 = 1_000_000;
+pub(super) const PARTITION: i64 = 1_000_000;
 /// Longest wait for one answer of the database before the connection is given up.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 

@@ -1,6 +1,7 @@
 //! The event log: append, read, watch, prove, verify.
 
 mod appender;
+mod archive;
 mod checkpoint;
 mod database;
 mod error;
@@ -30,6 +31,7 @@ use appender::{Appender, Waiting};
 use checkpoint::Checkpointer;
 use read::Reader;
 
+pub use archive::{Archive, Manifest, archive_range, archive_sealed};
 pub use checkpoint::EVERY as CHECKPOINT_EVERY;
 pub use error::LogError;
 pub use request::{
@@ -56,6 +58,8 @@ pub struct LogConfig {
     pub give_up_after: Duration,
     /// Connections for reading.
     pub read_connections: u32,
+    /// Folder of archived ranges, for positions that the database no longer holds.
+    pub archive: Option<PathBuf>,
 }
 
 impl LogConfig {
@@ -68,6 +72,7 @@ impl LogConfig {
             poll: Duration::from_millis(150),
             give_up_after: Duration::from_secs(30),
             read_connections: 8,
+            archive: None,
         }
     }
 }
@@ -114,7 +119,8 @@ impl Log {
             .acquire_timeout(Duration::from_secs(30))
             .connect_with(database::connect_options(&config, "benchtrail-log")?)
             .await?;
-        let reader = Reader::new(pool);
+        let archive = config.archive.as_deref().map(Archive::open).transpose()?.unwrap_or_default();
+        let reader = Reader::with_archive(pool, archive);
         let checkpointer = Arc::new(Checkpointer::open(reader.clone(), key).await?);
         let (sender, seen) = watch::channel(0);
         let sender = Arc::new(sender);

@@ -13,6 +13,7 @@ use sqlx::{AssertSqlSafe, Postgres, Row};
 use uuid::Uuid;
 
 use super::LogError;
+use super::archive::Archive;
 use super::database;
 use super::raw::{COLUMNS, RawEvent, copied_row};
 
@@ -28,6 +29,7 @@ pub(super) const MOST_EVENTS: i64 = 10_000;
 pub(super) struct Reader {
     pool: PgPool,
     keys: Arc<RwLock<HashMap<i64, StreamKey>>>,
+    archive: Archive,
 }
 
 /// Rows of a range as the database sent them, in order.
@@ -47,7 +49,12 @@ impl RawRows {
 
 impl Reader {
     pub fn new(pool: PgPool) -> Self {
-        Self { pool, keys: Arc::default() }
+        Self::with_archive(pool, Archive::default())
+    }
+
+    /// Reads positions that the database no longer holds from an archive.
+    pub fn with_archive(pool: PgPool, archive: Archive) -> Self {
+        Self { pool, keys: Arc::default(), archive }
     }
 
     pub fn pool(&self) -> &PgPool {
@@ -76,14 +83,66 @@ impl Reader {
 
     pub async fn read_all(&self, after: i64, limit: i64) -> Result<Vec<Recorded>, LogError> {
         let limit = limit.clamp(0, MOST_EVENTS);
-        if limit >= COPY_FROM {
+        let (mut events, mut archived) = self.read_some(after.max(0), limit).await?;
+        // An archived file ends somewhere: the rest is in the next one, or in the database.
+        while archived && (events.len() as i64) < limit {
+            let at = events.last().map_or(after, |event| event.position);
+            let (more, more_archived) = self.read_some(at, limit - events.len() as i64).await?;
+            events.extend(more);
+            archived = more_archived;
+        }
+        Ok(events)
+    }
+
+    /// Events from one place, and whether that was the archive, which may have more elsewhere.
+    async fn read_some(&self, after: i64, limit: i64) -> Result<(Vec<Recorded>, bool), LogError> {
+        let events = if limit >= COPY_FROM {
             // Positions have no gaps, so a number of events is a range of positions.
             let rows = self.raw_range(after, after.saturating_add(limit)).await?;
-            return self.recorded(rows.iter()).await;
+            self.recorded(rows.iter()).await?
+        } else {
+            let sql = format!("select {COLUMNS} from events where position > $1 order by position limit $2");
+            let rows = sqlx::query(AssertSqlSafe(sql)).bind(after).bind(limit).fetch_all(&self.pool).await?;
+            self.recorded(rows.iter().map(RawEvent::of_row)).await?
+        };
+        let first = events.first().map(|event| event.position);
+        if limit == 0 || first == Some(after + 1) {
+            return Ok((events, false));
         }
-        let sql = format!("select {COLUMNS} from events where position > $1 order by position limit $2");
-        let rows = sqlx::query(AssertSqlSafe(sql)).bind(after).bind(limit).fetch_all(&self.pool).await?;
-        self.recorded(rows.iter().map(RawEvent::of_row)).await
+        let archived = self.archived(after, limit).await?;
+        if !archived.is_empty() {
+            return Ok((archived, true));
+        }
+        let next = match first {
+            Some(first) => Some(first),
+            // Nothing up to the limit may be the end of the log, or a hole wider than the limit.
+            None => {
+                sqlx::query_scalar("select min(position) from events where position > $1")
+                    .bind(after)
+                    .fetch_one(&self.pool)
+                    .await?
+            }
+        };
+        match next {
+            None => Ok((events, false)),
+            Some(next) if next == after + 1 => Ok((events, false)),
+            // A hole would go unnoticed by whoever counts on there being none.
+            Some(_) => {
+                let what = "the event is neither in the database nor in the archive".to_owned();
+                Err(LogError::Damaged { position: after + 1, what })
+            }
+        }
+    }
+
+    /// Events from the archive; empty where it does not hold the position after `after`.
+    pub async fn archived(&self, after: i64, limit: i64) -> Result<Vec<Recorded>, LogError> {
+        if self.archive.covering(after + 1).is_none() {
+            return Ok(Vec::new());
+        }
+        let archive = self.archive.clone();
+        let limit = usize::try_from(limit).unwrap_or(0);
+        let read = tokio::task::spawn_blocking(move || archive.read_after(after, limit)).await;
+        read.map_err(|_| LogError::Closed)?
     }
 
     pub async fn read_stream(
@@ -102,7 +161,16 @@ impl Reader {
             .bind(limit.clamp(0, MOST_EVENTS))
             .fetch_all(&self.pool)
             .await?;
-        rows.iter().map(|row| Ok(RawEvent::of_row(row)?.recorded(stream.clone()))).collect()
+        let events: Vec<Recorded> = rows
+            .iter()
+            .map(|row| Ok(RawEvent::of_row(row)?.recorded(stream.clone())))
+            .collect::<Result<_, LogError>>()?;
+        if let Some(event) = events.first().filter(|event| event.version > from_version.max(1)) {
+            let what =
+                format!("events of {stream} before this one are in the archive; read them by position");
+            return Err(LogError::Damaged { position: event.position, what });
+        }
+        Ok(events)
     }
 
     pub async fn event_by_id(&self, event_id: Uuid) -> Result<Option<Recorded>, LogError> {

@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
-use events::envelope::{GENESIS_HASH, chain_hash};
+use events::envelope::{GENESIS_HASH, Recorded, chain_hash};
 use events::hexadecimal;
+use events::keys::StreamKey;
 use events::merkle::{self, Checkpoint};
 use sqlx::postgres::PgPool;
 use sqlx::{AssertSqlSafe, Row};
 
 use super::LogError;
+use super::archive::Archive;
 use super::checkpoint::{checkpoint_of, from_position};
 use super::database::hash_of;
 use super::raw::RawEvent;
@@ -26,6 +28,8 @@ pub struct VerifyOptions {
     pub checkpoint: Option<Checkpoint>,
     /// Public keys that may sign; empty: any key, as long as the signature is its own.
     pub trusted_keys: Vec<[u8; 32]>,
+    /// Archived ranges, for positions that the database no longer holds.
+    pub archive: Archive,
 }
 
 /// The first thing that does not fit.
@@ -70,7 +74,7 @@ pub async fn verify(
     options: &VerifyOptions,
     mut progress: impl FnMut(i64),
 ) -> Result<VerifyReport, LogError> {
-    let reader = Reader::new(pool.clone());
+    let reader = Reader::with_archive(pool.clone(), options.archive.clone());
     let head = sqlx::query("select position, hash from log_head").fetch_one(pool).await?;
     let head_position: i64 = head.try_get(0)?;
     let head_hash = hash_of(head_position, head.try_get(1)?);
@@ -141,6 +145,17 @@ fn signature_fault(checkpoint: &Checkpoint, trusted: &[[u8; 32]]) -> Option<Stri
     None
 }
 
+/// What is looked at of an event.
+struct Seen<'a> {
+    position: i64,
+    leaf: [u8; 32],
+    hash: [u8; 32],
+    /// Version of the event before it in its stream, where that was seen.
+    before: Option<i64>,
+    version: i64,
+    stream: &'a StreamKey,
+}
+
 /// A walk along the chain.
 struct Walk<'a> {
     reader: &'a Reader,
@@ -151,6 +166,7 @@ struct Walk<'a> {
     /// The chain is broken: what comes after it would be compared with nothing.
     broken: bool,
     versions: HashMap<i64, i64>,
+    archived_versions: HashMap<StreamKey, i64>,
     /// Checkpoints still ahead, in reverse order.
     checkpoints: Vec<Checkpoint>,
     /// Leaves since the last checkpoint, from `leaves_from + 1` on.
@@ -169,11 +185,9 @@ impl<'a> Walk<'a> {
     ) -> Result<Self, LogError> {
         let mut hash = GENESIS_HASH;
         if from > 1 {
-            let stored: Option<Vec<u8>> = sqlx::query_scalar("select hash from events where position = $1")
-                .bind(from - 1)
-                .fetch_optional(reader.pool())
-                .await?;
-            hash = hash_of(from - 1, &stored.ok_or(LogError::NoSuchPosition(from - 1))?)?;
+            let before =
+                reader.read_all(from - 2, 1).await?.pop().ok_or(LogError::NoSuchPosition(from - 1))?;
+            hash = before.hash;
         }
         let mut checkpoints = Vec::with_capacity(rows.len());
         for row in rows.iter().rev() {
@@ -190,6 +204,7 @@ impl<'a> Walk<'a> {
             hash,
             broken: false,
             versions: HashMap::new(),
+            archived_versions: HashMap::new(),
             checkpoints,
             leaves: Vec::new(),
             leaves_from: from - 1,
@@ -218,6 +233,11 @@ impl<'a> Walk<'a> {
                 Err(error) => return Err(error),
             }
         }
+        // The archive is asked only where the database has nothing: a partition that was detached.
+        if rows.first().is_none_or(|row| row.position > self.position + 1) && unreadable.is_none() {
+            let archived = self.reader.archived(self.position, MOST_EVENTS / 2).await;
+            return self.step_archived(archived, to, report, faults);
+        }
         let keys = loop {
             match self.reader.keys_of(&rows).await {
                 Ok(keys) => break keys,
@@ -231,31 +251,26 @@ impl<'a> Walk<'a> {
         };
         let mut buffer = Vec::with_capacity(2048);
         for row in &rows {
-            let expected = self.position + 1;
-            if row.position != expected {
-                return self.stop(expected, "the event is missing".to_owned(), faults);
-            }
-            let leaf = row.envelope(keys[&row.stream_no].as_str()).leaf_with(&mut buffer);
-            let hash = chain_hash(&self.hash, &leaf);
-            if hash != row.hash {
-                let what =
-                    "the content of the event, or of the one before, does not give its hash".to_owned();
-                return self.stop(expected, what, faults);
-            }
-            let before = self.versions.insert(row.stream_no, row.version);
-            let follows = match before {
-                Some(before) => row.version == before + 1,
-                None => report.from > 1 || row.version == 1,
+            let key = &keys[&row.stream_no];
+            let leaf = row.envelope(key.as_str()).leaf_with(&mut buffer);
+            let before = self
+                .versions
+                .get(&row.stream_no)
+                .copied()
+                .or_else(|| self.archived_versions.get(key).copied());
+            let seen = Seen {
+                position: row.position,
+                leaf,
+                hash: row.hash,
+                before,
+                version: row.version,
+                stream: key,
             };
-            if !follows {
-                let what = format!("version {} of {} comes out of turn", row.version, keys[&row.stream_no]);
-                return self.stop(expected, what, faults);
+            if let Some(fault) = self.fault(&seen, report.from) {
+                return self.stop(self.position + 1, fault, faults);
             }
-            self.position = expected;
-            self.hash = hash;
-            self.leaves.push(leaf);
-            report.events += 1;
-            self.check_checkpoints(report, faults);
+            self.versions.insert(row.stream_no, row.version);
+            self.pass(leaf, row.hash, report, faults);
         }
         match unreadable {
             Some(what) => self.stop(self.position + 1, what, faults),
@@ -264,6 +279,59 @@ impl<'a> Walk<'a> {
             }
             None => Ok(()),
         }
+    }
+
+    /// Looks at events that came from the archive.
+    fn step_archived(
+        &mut self,
+        archived: Result<Vec<Recorded>, LogError>,
+        to: i64,
+        report: &mut VerifyReport,
+        faults: &mut Vec<Fault>,
+    ) -> Result<(), LogError> {
+        let events = match archived {
+            Ok(events) => events,
+            Err(LogError::Damaged { position, what }) => return self.stop(position, what, faults),
+            Err(error) => return Err(error),
+        };
+        if events.is_empty() {
+            return self.stop(self.position + 1, "the event is missing".to_owned(), faults);
+        }
+        for event in events.iter().filter(|event| event.position <= to) {
+            let before = self.archived_versions.get(&event.stream).copied();
+            let (leaf, hash, version) = (event.leaf, event.hash, event.version);
+            let seen = Seen { position: event.position, leaf, hash, before, version, stream: &event.stream };
+            if let Some(fault) = self.fault(&seen, report.from) {
+                return self.stop(self.position + 1, fault, faults);
+            }
+            self.archived_versions.insert(event.stream.clone(), version);
+            self.pass(leaf, hash, report, faults);
+        }
+        Ok(())
+    }
+
+    /// What does not fit of the event that comes next, if anything.
+    fn fault(&self, seen: &Seen<'_>, from: i64) -> Option<String> {
+        if seen.position != self.position + 1 {
+            return Some("the event is missing".to_owned());
+        }
+        if chain_hash(&self.hash, &seen.leaf) != seen.hash {
+            return Some("the content of the event, or of the one before, does not give its hash".to_owned());
+        }
+        let follows = match seen.before {
+            Some(before) => seen.version == before + 1,
+            None => from > 1 || seen.version == 1,
+        };
+        (!follows).then(|| format!("version {} of {} comes out of turn", seen.version, seen.stream))
+    }
+
+    /// Takes an event that fits as the end of the chain so far.
+    fn pass(&mut self, leaf: [u8; 32], hash: [u8; 32], report: &mut VerifyReport, faults: &mut Vec<Fault>) {
+        self.position += 1;
+        self.hash = hash;
+        self.leaves.push(leaf);
+        report.events += 1;
+        self.check_checkpoints(report, faults);
     }
 
     fn stop(&mut self, position: i64, what: String, faults: &mut Vec<Fault>) -> Result<(), LogError> {
@@ -331,7 +399,8 @@ async fn check_other_tables(
         ),
         (
             "select min(i.position) from event_ids i left join events e on e.position = i.position \
-             where i.position <= $1 and e.event_id is distinct from i.event_id",
+             where i.position <= $1 and i.position >= (select min(position) from events) \
+             and e.event_id is distinct from i.event_id",
             "the id table holds an id that no event has",
         ),
     ];
