@@ -15,6 +15,8 @@ use super::{Head, LogError};
 
 /// Positions between two checkpoints at most.
 pub const EVERY: i64 = 4096;
+/// Most leaves kept in memory while no checkpoint can be signed.
+const MOST_LEAVES: usize = 1 << 18;
 
 /// Signs checkpoints; one at a time within a process. Between processes the table's unique constraints decide.
 #[derive(Debug)]
@@ -56,10 +58,10 @@ impl Checkpointer {
         let mut state = self.state.lock().await;
         let end = committed.first + i64::try_from(committed.leaves.len()).unwrap_or(0) - 1;
         let known = state.position + i64::try_from(state.leaves.len()).unwrap_or(0);
-        if committed.first == known + 1 {
+        if committed.first == known + 1 && state.leaves.len() < MOST_LEAVES {
             state.leaves.extend(committed.leaves);
         } else {
-            // Somebody else appended in between: the leaves will be read when they are needed.
+            // Somebody else appended in between, or nothing could be signed for long: they are read when needed.
             state.leaves.clear();
         }
         loop {
@@ -89,7 +91,16 @@ impl Checkpointer {
         let count = usize::try_from(to - state.position).unwrap_or(0);
         let (hash, root) = if state.leaves.len() >= count {
             let leaves = &state.leaves[..count];
-            (leaves.iter().fold(state.hash, |hash, leaf| chain_hash(&hash, leaf)), merkle::root(leaves))
+            let hash = leaves.iter().fold(state.hash, |hash, leaf| chain_hash(&hash, leaf));
+            let stored: Option<Vec<u8>> = sqlx::query_scalar("select hash from events where position = $1")
+                .bind(to)
+                .fetch_optional(self.reader.pool())
+                .await?;
+            if stored.as_deref() != Some(&hash[..]) {
+                let what = format!("the hash is not the one that follows from checkpoint {}", state.position);
+                return Err(LogError::Damaged { position: to, what });
+            }
+            (hash, merkle::root(leaves))
         } else {
             let leaves = self.read_leaves(state.position, to).await?;
             let hash = leaves.iter().fold(state.hash, |hash, (leaf, _)| chain_hash(&hash, leaf));
