@@ -214,3 +214,29 @@ async fn a_second_server_follows_and_takes_over() {
     assert_eq!(rows[0]["status"], json!("completed"));
     stop.cancel();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_that_another_version_filled_are_rebuilt_at_start() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "outdated").await;
+    Story::default().tell(&read).await;
+    let head = read.settle().await;
+    read.stop.cancel();
+    let sql = "update read.projections set code_version = 0 where name = 'results'";
+    cluster.execute("outdated", sql).await.unwrap();
+    let stop = CancellationToken::new();
+    let again = server::projections::start(read.pool.clone(), read.log.clone(), stop.clone()).await.unwrap();
+    let upgraded = async {
+        loop {
+            let status = again.status();
+            let results = status.projections.iter().find(|p| p.name == "results");
+            if results.is_some_and(|p| p.generation == 2 && p.state == ProjectionState::Live) {
+                return;
+            }
+            let _ = again.wait_for(head + 1, std::time::Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), upgraded).await.unwrap();
+    assert_eq!(read.rows(&person("acme", "ada"), "v_benchmark_results", "").await.len(), 2);
+    stop.cancel();
+}

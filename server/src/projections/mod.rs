@@ -4,6 +4,7 @@
 //! table but its own. The [`runner`] loads the rows a batch touches, folds, writes them and moves the checkpoint in
 //! one transaction; [`rebuild`] runs the same fold from position 0 into fresh tables and proves that they are equal.
 
+mod any_table;
 mod batch;
 mod handle;
 pub mod models;
@@ -22,10 +23,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::log::{Log, LogError};
 
+pub use any_table::{AnyTable, StoreError, relation};
 pub use handle::{Behind, Handle, ProjectionState, ProjectionStatus, Status};
 pub use models::registry;
 pub use runner::run_to;
-pub use table::{Access, AnyTable, Row, StoreError, Table, relation};
+pub use table::{Access, Key, Row, Table};
 pub use text::{Column, Kind};
 
 /// One read model: a fold of events into the rows of its own tables.

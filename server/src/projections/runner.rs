@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use sqlx::{Connection, PgConnection, PgPool};
@@ -34,7 +34,7 @@ pub(super) fn start(pool: PgPool, log: Log, stop: CancellationToken) -> Handle {
         while !stop.is_cancelled() {
             let result = tokio::select! {
                 () = stop.cancelled() => return,
-                result = lead_or_follow(&pool, &log, &sender) => result,
+                result = lead_or_follow(&pool, &log, &sender, &stop) => result,
             };
             match result {
                 Ok(()) => patience = Duration::from_millis(100),
@@ -57,6 +57,7 @@ async fn lead_or_follow(
     pool: &PgPool,
     log: &Log,
     status: &watch::Sender<Arc<Status>>,
+    stop: &CancellationToken,
 ) -> Result<(), ProjectionError> {
     let mut lock = pool.acquire().await?.detach();
     let mut seen = log.watch();
@@ -66,9 +67,10 @@ async fn lead_or_follow(
             .fetch_one(&mut lock)
             .await?;
         if leads {
+            rebuild_outdated(pool, log, stop).await?;
             return lead(pool, log, status, &mut lock).await;
         }
-        let since = tokio::time::Instant::now();
+        let since = Instant::now();
         while since.elapsed() < POLL {
             publish(pool, status, false).await?;
             let behind = status.borrow().position() < *seen.borrow_and_update();
@@ -76,6 +78,31 @@ async fn lead_or_follow(
             let _ = tokio::time::timeout(pause, seen.changed()).await;
         }
     }
+}
+
+/// Rebuilds, in a task beside the others' work, what another version of the code filled. Until the views flip, readers
+/// see the old tables.
+async fn rebuild_outdated(pool: &PgPool, log: &Log, stop: &CancellationToken) -> Result<(), ProjectionError> {
+    let versions: HashMap<&str, i32> = registry().iter().map(|p| (p.name(), p.version())).collect();
+    let outdated: Vec<String> = store::live(pool)
+        .await?
+        .into_iter()
+        .filter(|(g, _)| versions.get(g.name.as_str()).is_some_and(|version| *version != g.code_version))
+        .map(|(g, _)| g.name)
+        .collect();
+    if outdated.is_empty() {
+        return Ok(());
+    }
+    let (pool, log, stop) = (pool.clone(), log.clone(), stop.clone());
+    tokio::spawn(async move {
+        for name in outdated {
+            tracing::info!(projection = name, "filled by another version; rebuilding beside the live tables");
+            if let Err(error) = super::rebuild::rebuild(&pool, &log, Some(&name), &stop).await {
+                tracing::error!(projection = name, %error, "not rebuilt; run `benchtrail rebuild`");
+            }
+        }
+    });
+    Ok(())
 }
 
 async fn publish(
@@ -131,6 +158,7 @@ async fn lead(
     let mut members = load_members(pool).await?;
     let interests = interests(members.iter().map(|m| &m.projection));
     publish(pool, status, true).await?;
+    let mut looked = Instant::now();
     loop {
         // A rebuild flips generations, another leader moves checkpoints: either shows in a compare-and-set that fails.
         let mut overtaken = false;
@@ -156,11 +184,13 @@ async fn lead(
         }
         if idle {
             let position = members.iter().map(|m| m.at.position).min().unwrap_or(0);
-            if tokio::time::timeout(POLL, seen.wait_for(|head| *head > position)).await.is_err() {
-                lock.ping().await?;
-                members = reload_if_changed(pool, members).await?;
-                publish(pool, status, true).await?;
-            }
+            let _ = tokio::time::timeout(POLL, seen.wait_for(|head| *head > position)).await;
+        }
+        if looked.elapsed() >= POLL {
+            looked = Instant::now();
+            lock.ping().await?;
+            members = reload_if_changed(pool, members).await?;
+            publish(pool, status, true).await?;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The rows a fold works on: loaded by key, changed in memory, written back as one set.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::hash::Hash;
 
 use futures::future::BoxFuture;
@@ -9,15 +9,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::{PgConnection, Row as _};
 
-use super::text::{Column, TextError, copy_line, fields, key_parts};
+use super::any_table::{AnyTable, StoreError, relation};
+use super::text::{Column, copy_line, fields};
 
 /// Rows written by one statement. Larger arrays cost more than they save.
 const ROWS_A_STATEMENT: usize = 1500;
 
 /// A row of a read table: a plain struct whose fields are the table's columns.
 pub trait Row: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static {
-    /// What identifies a row: text, numbers, or a tuple of them, in the order of [`Row::KEY`].
-    type Key: Serialize + Clone + Eq + Hash + Debug + Send + Sync;
+    /// What identifies a row.
+    type Key: Key;
     /// The table's name, without its generation.
     const TABLE: &'static str;
     /// The key's columns.
@@ -40,6 +41,33 @@ pub trait Row: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'sta
         None
     }
 }
+
+/// A row's key: one part, or several, in the order of [`Row::KEY`].
+pub trait Key: Clone + Eq + Hash + Debug + Send + Sync {
+    /// The text of each part.
+    fn parts(&self) -> Vec<String>;
+}
+
+impl Key for String {
+    fn parts(&self) -> Vec<String> {
+        vec![self.clone()]
+    }
+}
+
+macro_rules! key_of_parts {
+    ($($part:ident $name:ident),*) => {
+        impl<$($part: Clone + Eq + Hash + Debug + Display + Send + Sync),*> Key for ($($part,)*) {
+            fn parts(&self) -> Vec<String> {
+                let ($($name,)*) = self;
+                vec![$($name.to_string()),*]
+            }
+        }
+    };
+}
+key_of_parts!(A a, B b);
+key_of_parts!(A a, B b, C c);
+key_of_parts!(A a, B b, C c, D d);
+key_of_parts!(A a, B b, C c, D d, E e, F f);
 
 /// The part of a row that says who may see it.
 #[derive(Debug)]
@@ -184,7 +212,7 @@ impl<R: Row> Table<R> {
         let keys: Vec<R::Key> = self.wanted.drain().collect();
         let mut parts: Vec<Vec<String>> = vec![Vec::with_capacity(keys.len()); R::KEY.len()];
         for key in &keys {
-            for (column, part) in parts.iter_mut().zip(key_parts(key)?) {
+            for (column, part) in parts.iter_mut().zip(key.parts()) {
                 column.push(part);
             }
         }
@@ -304,82 +332,6 @@ fn close_version<R: Row>(row: &mut R, position: i64, closed: &mut Vec<R>) {
         *from = position;
         *to = None;
     }
-}
-
-/// A table of one generation.
-pub fn relation(table: &str, generation: i32) -> String {
-    format!("read.{table}_v{generation}")
-}
-
-/// Rows that could not be loaded or written.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The database.
-    #[error(transparent)]
-    Database(#[from] sqlx::Error),
-    /// A row's type does not fit its columns.
-    #[error(transparent)]
-    Text(#[from] TextError),
-    /// A stored row does not have the shape this version reads.
-    #[error("a row of {table} does not have the shape this version reads: {what}; run `benchtrail rebuild`")]
-    Shape {
-        /// The table.
-        table: &'static str,
-        /// What does not fit.
-        what: String,
-    },
-}
-
-impl StoreError {
-    /// Whether the database refused the data itself, so that trying again cannot help.
-    pub fn is_refusal(&self) -> bool {
-        match self {
-            // Class 22: data exception; class 23: integrity constraint; 54: a limit of the program.
-            Self::Database(sqlx::Error::Database(error)) => error
-                .code()
-                .is_some_and(|code| ["22", "23", "54"].iter().any(|class| code.starts_with(class))),
-            Self::Database(_) => false,
-            Self::Text(_) | Self::Shape { .. } => true,
-        }
-    }
-}
-
-/// What the runner does with any table.
-pub trait AnyTable: Send + Sync {
-    /// The table's name, without its generation.
-    fn name(&self) -> &'static str;
-    /// The columns.
-    fn columns(&self) -> &[Column];
-    /// The primary key's columns.
-    fn primary_key(&self) -> Vec<&'static str>;
-    /// Columns of further indexes.
-    fn indexes(&self) -> &'static [&'static str];
-    /// Whether old versions are kept.
-    fn versioned(&self) -> bool;
-    /// Loads the rows that are wanted; false when there was nothing to load.
-    fn load<'a>(
-        &'a mut self,
-        conn: &'a mut PgConnection,
-        generation: i32,
-    ) -> BoxFuture<'a, Result<bool, StoreError>>;
-    /// Writes what changed.
-    fn flush<'a>(
-        &'a mut self,
-        conn: &'a mut PgConnection,
-        generation: i32,
-    ) -> BoxFuture<'a, Result<(), StoreError>>;
-    /// Writes what changed by COPY into a table that holds none of these rows yet.
-    fn copy<'a>(
-        &'a mut self,
-        conn: &'a mut PgConnection,
-        generation: i32,
-    ) -> BoxFuture<'a, Result<(), StoreError>>;
-    /// Forgets every row held.
-    fn clear(&mut self);
-    /// From here on the rows held are all there are (`true`), or are loaded as they are wanted.
-    fn set_complete(&mut self, complete: bool);
-    /// Rows held in memory.
-    fn held(&self) -> usize;
 }
 
 impl<R: Row> AnyTable for Table<R> {

@@ -1,7 +1,7 @@
 //! Rows as PostgreSQL's own text: one form of each value for COPY and for UNNEST, so that a rebuilt row is written
-//! exactly as the live one was.
+//! exactly as the live one was. No text holds a NUL: the log's canonical JSON refuses it.
 
-use serde::ser::{self, Impossible, SerializeMap, SerializeSeq, SerializeStruct, SerializeTuple};
+use serde::ser::{self, Impossible, SerializeMap, SerializeStruct};
 use serde::{Serialize, Serializer};
 
 /// What a column holds, in the database and in the API.
@@ -92,16 +92,6 @@ pub fn fields<T: Serialize>(row: &T, columns: &[Column]) -> Result<Vec<Option<St
     Ok(out)
 }
 
-/// The text of each part of a key.
-///
-/// # Errors
-/// A part is neither text nor a number nor a time.
-pub fn key_parts<T: Serialize>(key: &T) -> Result<Vec<String>, TextError> {
-    let mut parts = Vec::new();
-    key.serialize(KeyWriter { parts: &mut parts })?;
-    Ok(parts)
-}
-
 /// Appends one row in COPY's text format.
 pub fn copy_line(fields: &[Option<String>], out: &mut Vec<u8>) {
     for (nth, field) in fields.iter().enumerate() {
@@ -126,34 +116,12 @@ pub fn copy_line(fields: &[Option<String>], out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// PostgreSQL's text holds no NUL; its picture stands for it.
-fn without_nul(text: &str) -> String {
-    if text.contains('\0') { text.replace('\0', "\u{2400}") } else { text.to_owned() }
-}
-
-/// The same for JSON, where NUL is escaped. An even number of backslashes before it would be a text about `\u0000`.
-fn json_without_nul(json: String) -> String {
-    if !json.contains("\\u0000") {
-        return json;
-    }
-    let mut out = String::with_capacity(json.len());
-    let mut rest = json.as_str();
-    while let Some(at) = rest.find("\\u0000") {
-        let backslashes = rest[..at].bytes().rev().take_while(|b| *b == b'\\').count();
-        out.push_str(&rest[..at]);
-        out.push_str(if backslashes % 2 == 0 { "\\u2400" } else { "\\u0000" });
-        rest = &rest[at + 6..];
-    }
-    out.push_str(rest);
-    out
-}
-
 fn value<T: Serialize + ?Sized>(value: &T, kind: Kind) -> Result<Option<String>, TextError> {
     let error = |e: serde_json::Error| TextError(e.to_string());
     match kind {
         Kind::Json => {
             let json = serde_json::to_string(value).map_err(error)?;
-            Ok((json != "null").then(|| json_without_nul(json)))
+            Ok((json != "null").then(|| json))
         }
         _ if kind.is_array() => {
             // A JSON list of numbers, times and nulls differs from an array literal in its brackets alone.
@@ -355,7 +323,7 @@ impl Serializer for Scalar {
     refuse_compounds!("place of a value");
 
     fn serialize_str(self, v: &str) -> Result<Option<String>, TextError> {
-        Ok(Some(without_nul(v)))
+        Ok(Some(v.to_owned()))
     }
     fn serialize_none(self) -> Result<Option<String>, TextError> {
         Ok(None)
@@ -395,87 +363,6 @@ impl Serializer for Scalar {
     }
 }
 
-/// Writes the parts of a key: one value, or a tuple of values.
-struct KeyWriter<'a> {
-    parts: &'a mut Vec<String>,
-}
-
-impl KeyWriter<'_> {
-    fn one<T: Serialize + ?Sized>(&mut self, part: &T) -> Result<(), TextError> {
-        let text = part.serialize(Scalar)?.ok_or_else(|| TextError("null in a key".to_owned()))?;
-        self.parts.push(text);
-        Ok(())
-    }
-}
-
-impl<'a> Serializer for KeyWriter<'a> {
-    type Ok = ();
-    type Error = TextError;
-    type SerializeSeq = Impossible<(), TextError>;
-    type SerializeTuple = KeyWriter<'a>;
-    type SerializeTupleStruct = Impossible<(), TextError>;
-    type SerializeTupleVariant = Impossible<(), TextError>;
-    type SerializeMap = Impossible<(), TextError>;
-    type SerializeStruct = Impossible<(), TextError>;
-    type SerializeStructVariant = Impossible<(), TextError>;
-
-    refuse! { "place of a key";
-        serialize_bool(bool); serialize_i8(i8); serialize_i16(i16); serialize_i32(i32); serialize_i64(i64);
-        serialize_u8(u8); serialize_u16(u16); serialize_u32(u32); serialize_u64(u64); serialize_f32(f32);
-        serialize_f64(f64); serialize_char(char); serialize_bytes(&[u8]); serialize_none(); serialize_unit();
-        serialize_unit_struct(&'static str); serialize_unit_variant(&'static str, u32, &'static str);
-    }
-    refuse_compounds!("place of a key");
-
-    fn serialize_str(mut self, v: &str) -> Result<(), TextError> {
-        self.one(v)
-    }
-    fn serialize_some<T: Serialize + ?Sized>(self, inner: &T) -> Result<(), TextError> {
-        inner.serialize(self)
-    }
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(
-        self,
-        _: &'static str,
-        inner: &T,
-    ) -> Result<(), TextError> {
-        inner.serialize(self)
-    }
-    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, TextError> {
-        Err(TextError("a list in place of a key".to_owned()))
-    }
-    fn serialize_tuple(self, _: usize) -> Result<Self, TextError> {
-        Ok(self)
-    }
-    fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, TextError> {
-        Err(TextError("an object in place of a key".to_owned()))
-    }
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct, TextError> {
-        Err(TextError("an object in place of a key".to_owned()))
-    }
-}
-
-impl SerializeTuple for KeyWriter<'_> {
-    type Ok = ();
-    type Error = TextError;
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, part: &T) -> Result<(), TextError> {
-        self.one(part)
-    }
-    fn end(self) -> Result<(), TextError> {
-        Ok(())
-    }
-}
-
-impl SerializeSeq for KeyWriter<'_> {
-    type Ok = ();
-    type Error = TextError;
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, part: &T) -> Result<(), TextError> {
-        self.one(part)
-    }
-    fn end(self) -> Result<(), TextError> {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -509,10 +396,10 @@ mod tests {
     #[test]
     fn a_row_becomes_the_text_of_its_columns() {
         let row = Row {
-            name: "a\tb\\c\0".into(),
+            name: "a\tb\\c".into(),
             count: None,
             ratio: 0.1,
-            argv: vec!["--x".into(), "nul\0".into()],
+            argv: vec!["--x".into(), "ä".into()],
             watts: vec![Some(1.5), None],
             figures: BTreeMap::from([("ttft_p99_ms".into(), Some(402.0))]),
         };
@@ -520,29 +407,16 @@ mod tests {
         let texts: Vec<Option<&str>> = fields.iter().map(Option::as_deref).collect();
         assert_eq!(
             texts,
-            [
-                Some("a\tb\\c\u{2400}"),
-                None,
-                Some("0.1"),
-                Some("[\"--x\",\"nul\\u2400\"]"),
-                Some("{1.5,null}"),
-                Some("402")
-            ]
+            [Some("a\tb\\c"), None, Some("0.1"), Some("[\"--x\",\"ä\"]"), Some("{1.5,null}"), Some("402")]
         );
         let mut line = Vec::new();
         copy_line(&fields, &mut line);
-        assert!(line.starts_with(b"a\\tb\\\\c\xe2\x90\x80\t\\N\t0.1\t"));
+        assert!(line.starts_with(b"a\\tb\\\\c\t\\N\t0.1\t"));
     }
 
     #[test]
     fn a_column_that_does_not_exist_is_refused() {
         let row = BTreeMap::from([("other", 1)]);
         assert!(fields(&row, &columns()).is_err());
-    }
-
-    #[test]
-    fn a_text_about_an_escaped_nul_stays_as_it_is() {
-        assert_eq!(json_without_nul(r#"["\\u0000"]"#.into()), r#"["\\u0000"]"#);
-        assert_eq!(json_without_nul(r#"["\\\u0000"]"#.into()), r#"["\\\u2400"]"#);
     }
 }

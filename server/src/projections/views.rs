@@ -7,7 +7,7 @@ use super::models::jobs::JobRow;
 use super::models::logs::LogLineRow;
 use super::models::outputs::LlmOutputRow;
 use super::models::projects::ProjectRow;
-use super::models::results::ResultRow;
+use super::models::result_rows::ResultRow;
 use super::models::runs::{FlagRow, RunRow};
 use super::models::scenarios::ScenarioRow;
 use super::models::servers::ServerRow;

@@ -156,6 +156,8 @@ pub struct Story {
     pub watts: f64,
     /// Samples that never arrive.
     pub lost_samples: Vec<u64>,
+    /// Lines of progress of each job.
+    pub progress: u64,
 }
 
 impl Default for Story {
@@ -170,6 +172,7 @@ impl Default for Story {
             seconds: 30,
             watts: 300.0,
             lost_samples: Vec::new(),
+            progress: 5,
         }
     }
 }
@@ -400,7 +403,7 @@ impl Story {
             };
             event(&progress, 20.0 + seq as f64, &Event::ProgressReported(reported))
         };
-        read.append(&progress, (1..=5).map(report).collect()).await;
+        read.append(&progress, (1..=self.progress).map(report).collect()).await;
         let logs = self.job(concurrency).logs_stream(1);
         let lines = LogLines {
             source: LogSource::Framework,

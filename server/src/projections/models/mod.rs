@@ -7,6 +7,7 @@ pub mod jobs;
 pub mod logs;
 pub mod outputs;
 pub mod projects;
+pub mod result_rows;
 pub mod results;
 pub mod runs;
 pub mod scenarios;

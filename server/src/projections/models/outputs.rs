@@ -9,7 +9,7 @@ use events::tool_output::ToolOutputRecorded;
 use serde::{Deserialize, Serialize};
 
 use super::access;
-use super::results::ResultJobRow;
+use super::result_rows::ResultJobRow;
 use crate::projections::table::{Access, Row};
 use crate::projections::text::{Column, Kind};
 

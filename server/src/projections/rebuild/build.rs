@@ -198,6 +198,7 @@ impl Worker {
     /// Writes everything held by COPY, makes the keys and indexes, and goes on from the database.
     async fn write(&mut self, position: i64) -> Result<(), StoreError> {
         let mut tx = self.pool.begin().await?;
+        sqlx::query("set local statement_timeout = 0").execute(&mut *tx).await?;
         let generation = self.at.generation;
         for table in self.projection.tables() {
             table.copy(&mut tx, generation).await?;

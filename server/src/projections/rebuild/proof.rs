@@ -43,7 +43,11 @@ pub(super) async fn compare(
         }
         run_to(pool, log, site.name, site.generation, position).await?;
         let mut proofs = Vec::new();
-        let mut other = pool.acquire().await?;
+        let mut other = pool.begin().await?;
+        // Large tables take their time.
+        for conn in [&mut snapshot, &mut other] {
+            sqlx::query("set local statement_timeout = 0").execute(&mut **conn).await?;
+        }
         for mut projection in registry().into_iter().filter(|p| p.name() == site.name) {
             for table in projection.tables() {
                 let order = table.primary_key().join(", ");
