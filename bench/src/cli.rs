@@ -59,7 +59,8 @@ pub struct Common {
     /// Requests kept under way at once.
     #[arg(long, short = 'c', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Load")]
     pub concurrency: u32,
-    /// Raise the concurrency linearly from one over so many seconds; requests that end by then are discarded.
+    /// Raise the concurrency linearly from one over so many seconds; requests that end by then are discarded
+    /// (open loop: those scheduled by then).
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = parse_seconds, help_heading = "Load")]
     pub ramp_up_seconds: Duration,
     /// Requests to send before measuring; in no figure.

@@ -30,7 +30,7 @@ pub enum Pacing {
         arrival: Arrival,
         /// The most under way at once.
         max_concurrency: Option<u32>,
-        /// Requests that end before this much time has passed are discarded.
+        /// Requests scheduled before this much time has passed are discarded.
         ramp_up: Duration,
     },
 }

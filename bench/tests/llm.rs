@@ -19,6 +19,8 @@ fn figures_agree_with_the_ground_truth() {
     let truth: HashMap<String, _> =
         bench.truth().into_iter().map(|truth| (truth.request_id.clone(), truth)).collect();
     assert_eq!(truth.len(), 24);
+    // Each request was the first of its connection, or reused it.
+    assert_eq!(summary.client.connections_opened + summary.client.reused, 24);
     let mut ttft_off = Vec::new();
     for line in bench.request_log() {
         let truth = &truth[line["request_id"].as_str().unwrap()];

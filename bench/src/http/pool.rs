@@ -50,6 +50,8 @@ pub struct Sent {
 struct Idle {
     stream: Stream,
     since: Instant,
+    /// It has served a request; false for one opened ahead.
+    served: bool,
 }
 
 /// The connections of one origin.
@@ -75,11 +77,11 @@ impl Pool {
     /// Opens a connection ahead of the first request.
     pub async fn open_ahead(&self) -> Result<(), ConnectError> {
         let stream = self.open().await?;
-        self.put_back(stream);
+        self.put_back(stream, false);
         Ok(())
     }
 
-    /// Sends `request` on an idle connection or a new one. A reused connection that dies before any byte of the
+    /// Sends `request` on an idle connection or a new one. An idle connection that dies before any byte of the
     /// answer says nothing about the request (the server may have closed it a moment before): it is sent once
     /// more, on a new one.
     pub async fn send<S: Sink>(
@@ -89,10 +91,10 @@ impl Pool {
         deadline: Instant,
     ) -> Result<Sent, SendError> {
         let mut retried = false;
-        if let Some(mut stream) = self.take_idle() {
-            self.counters.reused.fetch_add(1, Relaxed);
+        if let Some(Idle { mut stream, served, .. }) = self.take_idle() {
+            self.counters.reused.fetch_add(u64::from(served), Relaxed);
             match exchange(&mut stream, request, sink, deadline).await {
-                Ok(finished) => return Ok(self.finish(stream, finished, true, false)),
+                Ok(finished) => return Ok(self.finish(stream, finished, served, false)),
                 Err(Broken { error: error @ ExchangeError::Timeout, .. }) => return Err(error.into()),
                 Err(Broken { error, before_any_byte: false }) => return Err(error.into()),
                 Err(Broken { before_any_byte: true, .. }) => {
@@ -121,32 +123,32 @@ impl Pool {
         let sent = Sent { sent_at: finished.sent_at, ended_at: finished.ended_at, reused, retried };
         let reader = finished.reader;
         if reader.is_reusable() {
-            self.put_back(stream);
+            self.put_back(stream, true);
         } else if !reader.is_done() && reader.may_become_reusable() {
             // The answer is complete but the body is not: its end must not hold up the next request.
             let pool = Arc::clone(self);
             tokio::spawn(async move {
                 if let Ok(true) = tokio::time::timeout(DRAIN_LIMIT, drain(&mut stream, reader)).await {
-                    pool.put_back(stream);
+                    pool.put_back(stream, true);
                 }
             });
         }
         sent
     }
 
-    fn take_idle(&self) -> Option<Stream> {
+    fn take_idle(&self) -> Option<Idle> {
         loop {
             let idle = self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop()?;
             if idle.since.elapsed() < self.idle_timeout && idle.stream.is_quiet() {
-                return Some(idle.stream);
+                return Some(idle);
             }
         }
     }
 
-    fn put_back(&self, stream: Stream) {
+    fn put_back(&self, stream: Stream, served: bool) {
         let mut idle = self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if idle.len() < self.most_idle {
-            idle.push(Idle { stream, since: Instant::now() });
+            idle.push(Idle { stream, since: Instant::now(), served });
         }
     }
 }
