@@ -21,7 +21,7 @@ fn figures_agree_with_the_ground_truth() {
     assert_eq!(truth.len(), 24);
     // Each request was the first of its connection, or reused it.
     assert_eq!(summary.client.connections_opened + summary.client.reused, 24);
-    let mut ttft_off = Vec::new();
+    let (mut ttft_off, mut arrival_off) = (Vec::new(), Vec::new());
     for line in bench.request_log() {
         let truth = &truth[line["request_id"].as_str().unwrap()];
         assert_eq!(line["usage"]["completion_tokens"], truth.completion_tokens);
@@ -30,12 +30,21 @@ fn figures_agree_with_the_ground_truth() {
         assert_eq!(line["chunks"], truth.chunks_unix_ns.len() as u64);
         let true_ttft = (truth.chunks_unix_ns[0] - truth.received_unix_ns) as f64 / 1e6;
         ttft_off.push(line["ttft_ms"].as_f64().unwrap() - true_ttft);
+        let arrived = line["first_output_unix_ns"].as_f64().unwrap();
+        arrival_off.push((arrived - truth.chunks_unix_ns[0] as f64) / 1e6);
         // Never before the server wrote it (both clocks are this machine's; a microsecond of slack for reading two of them).
         assert!(line["first_output_unix_ns"].as_u64().unwrap() + 50_000 >= truth.chunks_unix_ns[0]);
     }
     ttft_off.sort_by(f64::total_cmp);
+    arrival_off.sort_by(f64::total_cmp);
     assert!(ttft_off[0] > -0.2, "a TTFT below the truth: {ttft_off:?}");
-    assert!(ttft_off[ttft_off.len() / 2] < 5.0, "TTFT far above the truth: {ttft_off:?}");
+    // On a busy machine the server reads a request late, and its truth begins late: only the best says what is added
+    // here. What the kernel stamps does not depend on when this process ran.
+    assert!(ttft_off[0] < 5.0, "every TTFT far above the truth: {ttft_off:?}");
+    assert!(
+        arrival_off[arrival_off.len() / 2] < 10.0,
+        "chunks seen long after they were written: {arrival_off:?}"
+    );
 }
 
 #[test]
