@@ -28,25 +28,40 @@ const parse = (json) => {
   return JSON.parse(json, (_, value) => typeof value === "string" && value.startsWith("--") ? colour(value) : value);
 };
 
-const settings = { displaylogo: false, displayModeBar: "hover", doubleClick: "reset", showSendToCloud: false, plotlyServerURL: "", modeBarButtons: [["toImage", "resetScale2d"]] };
-const drawn = new Map(); // element → { json, group }
-const peersOf = (plot) => [...drawn].filter(([other, { group }]) => other !== plot && group && group === drawn.get(plot)?.group && other.data).map(([other]) => other);
+const drawn = new Map(); // element → { json, group, own: the ranges of its figure, zoom: the reader's x range }
+const groupOf = (plot) => [...drawn.keys()].filter((other) => other === plot || (other.data && drawn.get(plot).group && drawn.get(other).group === drawn.get(plot).group));
+
+/** Back to all there is, in every chart of the group. */
+const reset = (plot) => act(plot, groupOf(plot), (peer) => {
+  const chart = drawn.get(peer);
+  chart.zoom = undefined;
+  Plotly.relayout(peer, { "xaxis.range": chart.own.x, "yaxis.range": chart.own.y });
+});
+
+const settings = () => ({
+  displaylogo: false, displayModeBar: "hover", doubleClick: false, showSendToCloud: false, plotlyServerURL: "",
+  modeBarButtons: [["toImage", { name: "reset", title: "All", icon: Plotly.Icons.home, click: reset }]],
+});
 
 /* The charts of a group have one cross-hair and one zoom. */
 let busy = false;
-const others = (plot, act) => {
+function act(plot, charts, what) {
   if (busy) return;
   busy = true;
-  for (const peer of peersOf(plot)) try { act(peer); } catch { /* a peer with another axis */ }
+  for (const chart of charts) try { what(chart); } catch { /* a peer with another axis */ }
   busy = false;
-};
+}
+const others = (plot, what) => act(plot, groupOf(plot).filter((peer) => peer !== plot), what);
 
 function share(plot) {
   plot.on("plotly_hover", (event) => others(plot, (peer) => Plotly.Fx.hover(peer, { xval: event.points[0].x })));
   plot.on("plotly_unhover", () => others(plot, (peer) => Plotly.Fx.unhover(peer)));
+  plot.on("plotly_doubleclick", () => reset(plot));
   plot.on("plotly_relayout", (change) => {
-    const range = change["xaxis.range[0]"] !== undefined ? { "xaxis.range": [change["xaxis.range[0]"], change["xaxis.range[1]"]] } : change["xaxis.autorange"] && { "xaxis.autorange": true };
-    if (range) others(plot, (peer) => Plotly.relayout(peer, range));
+    if (busy || change["xaxis.range[0]"] === undefined) return;
+    const zoom = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
+    drawn.get(plot).zoom = zoom;
+    others(plot, (peer) => { drawn.get(peer).zoom = zoom; Plotly.relayout(peer, { "xaxis.range": zoom }); });
   });
 }
 
@@ -57,14 +72,17 @@ new MutationObserver(redraw).observe(document.documentElement, { attributeFilter
 
 /** Draws a figure, or redraws it: zoom and selection stay. */
 export async function draw(plot, json, group) {
-  drawn.set(plot, { json, group });
+  const chart = Object.assign(drawn.get(plot) ?? {}, { json, group });
+  drawn.set(plot, chart);
   await load();
-  if (!plot.isConnected || drawn.get(plot)?.json !== json) return;
+  if (!plot.isConnected || chart.json !== json) return;
   const fresh = !plot.data, { traces, layout } = parse(json);
-  await Plotly.react(plot, traces, layout, settings);
+  chart.own = { x: layout.xaxis.range, y: layout.yaxis.range };
+  if (chart.zoom) layout.xaxis.range = chart.zoom;
+  await Plotly.react(plot, traces, layout, settings());
   if (!fresh || !plot.isConnected) return;
   widths.observe(plot);
-  if (group) share(plot);
+  share(plot);
 }
 
 /** Forgets a chart. */

@@ -234,16 +234,13 @@ fn summary(lines: &[(String, Vec<Point>)], quantity: &Quantity, span_s: f64) -> 
 
 /// The load generator's running throughput, tokens a second against seconds of the job.
 pub fn throughput(feed: &JobFeed, colour: &str) -> Figure {
-    let points: Vec<(f64, f64)> =
-        // The last word is said at the end, over an interval too short to mean anything.
-        feed.progress.iter().filter(|p| p.phase != "done").filter_map(|p| p.tokens_per_second.map(|tokens| (p.at, tokens))).collect();
-    let Some(begin) = feed.begins().or(points.first().map(|p| p.0)) else { return Figure::default() };
+    let points = feed.running_throughput();
+    let Some(begin) = feed.begins().or(points.first().map(|p| p.at)) else { return Figure::default() };
     if points.is_empty() {
         return Figure::default();
     }
-    let end = feed.ends().unwrap_or(begin).max(points.last().map_or(begin, |p| p.0));
-    let thinned: Vec<Point> =
-        thin(&points.iter().map(|(at, v)| Point { at: *at, min: *v, avg: *v, max: *v }).collect::<Vec<_>>(), MOST_POINTS);
+    let end = feed.ends().unwrap_or(begin).max(points.last().map_or(begin, |p| p.at));
+    let thinned = thin(&points, MOST_POINTS);
     let most = thinned.iter().map(|p| p.avg).fold(0.0, f64::max);
     let tick_values = ticks(most, 4);
     let lines = [("Output".to_owned(), thinned)];

@@ -28,7 +28,7 @@ pub fn Rail() -> impl IntoView {
     let open = RwSignal::new(false);
     view! {
         <nav class="rail" aria-label="Main" data-testid="rail" data-open=move || open.get().then_some("")>
-            <a class="rail-brand" href="/" aria-label="Benchtrail, dashboard">
+            <a class="rail-brand" href="/" title="Dashboard">
                 <span class="rail-long">"Benchtrail"</span>
                 <span class="rail-short">"Bench"</span>
             </a>

@@ -27,7 +27,7 @@ pub fn Dashboard() -> impl IntoView {
     keep_live(ended, topics.clone(), |_, _| false, |e| live::kind(e) == "job");
     keep_live(results, topics.clone(), |_, _| false, |e| live::kind(e) == "job");
     keep_live(servers, topics, live::fold_server, |e| matches!(live::kind(e), "server" | "job"));
-    let feeds = use_feeds(if org.is_empty() { "_" } else { &org });
+    let feeds = use_feeds(if org.is_empty() { "_" } else { &org }, "telemetry+progress");
 
     let now = RwSignal::new(now_ms());
     if let Ok(timer) = set_interval_with_handle(move || { now.try_set(now_ms()); }, std::time::Duration::from_secs(5)) {

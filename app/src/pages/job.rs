@@ -334,7 +334,7 @@ fn Telemetry(view: View) -> impl IntoView {
         <section aria-labelledby="telemetry" class="below" data-testid="telemetry">
             <div class="section-head"><h2 id="telemetry">"Telemetry"</h2><span class="meta" data-testid="telemetry-words">{words}</span></div>
             <div class="grid telemetry">
-                <div class="span-6"><Chart title="Running throughput" unit="tok/s, as the load generator goes" figure=throughput group="job" height="low" testid="chart-progress" words=no_progress/></div>
+                <div class="span-6"><Chart title="Running throughput" unit="tok/s, mean of 10 s" figure=throughput group="job" height="low" testid="chart-progress" words=no_progress/></div>
                 <Show when=move || { gpus.get() > 0 }>
                     <div class="span-6"><Chart title="GPU power" unit=gpu_unit("W") figure=power group="job" height="low" testid="chart-gpu-power" words=waiting/></div>
                     <div class="span-6"><Chart title="GPU utilization" unit=gpu_unit("%") figure=utilization group="job" height="low" testid="chart-gpu-utilization" words=waiting/></div>

@@ -20,7 +20,7 @@ pub fn Monitoring() -> impl IntoView {
     let topics = vec![format!("{path}:run+job+progress")];
     keep_live(running, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
     keep_live(waiting, topics, |_, _| false, |e| live::kind(e) == "job");
-    let feeds = use_feeds(&path);
+    let feeds = use_feeds(&path, "telemetry+progress");
     view! {
         <PageHead title="Monitoring" meta=|| "jobs as they run; open one for its telemetry and logs".into_any()/>
         <div class="stack">

@@ -4,6 +4,7 @@ use events::api::CancelRun;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
+use super::strip::{Feeds, use_feeds};
 use crate::browser::api;
 use crate::browser::now_ms;
 use crate::browser::page::Page;
@@ -55,6 +56,7 @@ pub fn Run(org: String, project: String, workload: String, run: String) -> impl 
     keep_live(runs, topics.clone(), live::fold_run, |e| matches!(live::kind(e), "run" | "job"));
     keep_live(jobs, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
     keep_live(results, topics, |_, _| false, |e| live::kind(e) == "job");
+    let feeds = use_feeds(&key, "progress");
 
     let title = format!("Run {run}");
     let report = format!("/reporting?project={project}&workload={workload}&run={run}");
@@ -68,7 +70,7 @@ pub fn Run(org: String, project: String, workload: String, run: String) -> impl 
             <a class="button" href=report>"Open in Reporting"</a>
             <Cancel runs arguments=cancel/>
         </PageHead>
-        {once_there(runs, 8, move || super::unknown_key("run", &key), move || view! { <Body jobs results workloads/> }.into_any())}
+        {once_there(runs, 8, move || super::unknown_key("run", &key), move || view! { <Body jobs results workloads feeds/> }.into_any())}
     }
     .into_any()
 }
@@ -131,8 +133,8 @@ fn Cancel(runs: Rows, arguments: CancelArguments) -> impl IntoView {
 }
 
 #[component]
-fn Body(jobs: Rows, results: Rows, workloads: Rows) -> impl IntoView {
-    let throughput = Memo::new(move |_| throughput_figure(&merged(&jobs.all(), &results.all())));
+fn Body(jobs: Rows, results: Rows, workloads: Rows, feeds: Feeds) -> impl IntoView {
+    let throughput = Memo::new(move |_| throughput_figure(&merged(&jobs.all(), &results.all()), feeds));
     let latency = Memo::new(move |_| latency_figure(&merged(&jobs.all(), &results.all())));
     view! {
         <Steps jobs/>
@@ -150,7 +152,7 @@ fn Body(jobs: Rows, results: Rows, workloads: Rows) -> impl IntoView {
                 <h2 id="jobs">"Jobs"</h2>
                 <span class="meta">"one after another on the server"</span>
             </div>
-            <JobsTable jobs results/>
+            <JobsTable jobs results feeds/>
         </section>
     }
     .into_any()
@@ -170,18 +172,18 @@ fn merged(jobs: &[Row], results: &[Row]) -> Vec<Row> {
         .collect()
 }
 
-fn throughput_lines(rows: &[Row]) -> Vec<concurrency::Traffic> {
+fn throughput_lines(rows: &[Row], feeds: Feeds) -> Vec<concurrency::Traffic> {
     concurrency::lines(rows, |row| {
         let result = row.number("output_tokens_per_second").map(|v| (v, false));
         let running = || {
-            (row.text("status") == "running").then(|| row.number("progress_tokens_per_second").filter(|v| *v > 0.0).map(|v| (v, true)))?
+            (row.text("status") == "running").then(|| feeds.tokens_now(&row.text("job")).filter(|v| *v > 0.0).map(|v| (v, true)))?
         };
         result.or_else(running)
     })
 }
 
-fn throughput_figure(rows: &[Row]) -> Figure {
-    let lines = throughput_lines(rows);
+fn throughput_figure(rows: &[Row], feeds: Feeds) -> Figure {
+    let lines = throughput_lines(rows, feeds);
     let latency = concurrency::lines(rows, |row| row.number("ttft_p99_ms").map(|v| (v, false)));
     let found = lines.iter().find_map(|l| elbow(l).map(|e| (e, l.name.clone())));
     let elbow = found.map(|(e, name)| {
@@ -230,7 +232,7 @@ fn facts(workload: &Row) -> AnyView {
 }
 
 #[component]
-fn JobsTable(jobs: Rows, results: Rows) -> impl IntoView {
+fn JobsTable(jobs: Rows, results: Rows, feeds: Feeds) -> impl IntoView {
     let keys = Memo::new(move |_| jobs.all().iter().map(|j| j.text("job")).collect::<Vec<_>>());
     // The lines' colours go by the order in which the traffic first appears, as in the charts.
     let shapes = Memo::new(move |_| {
@@ -259,7 +261,7 @@ fn JobsTable(jobs: Rows, results: Rows) -> impl IntoView {
                 </thead>
                 <tbody>
                     <For each=move || keys.get() key=Clone::clone let:job>
-                        <JobLine jobs results shapes job/>
+                        <JobLine jobs results feeds shapes job/>
                     </For>
                 </tbody>
             </table>
@@ -273,7 +275,7 @@ fn JobsTable(jobs: Rows, results: Rows) -> impl IntoView {
 }
 
 #[component]
-fn JobLine(jobs: Rows, results: Rows, shapes: Memo<Vec<String>>, job: String) -> impl IntoView {
+fn JobLine(jobs: Rows, results: Rows, feeds: Feeds, shapes: Memo<Vec<String>>, job: String) -> impl IntoView {
     let name = job.clone();
     let row = Memo::new(move |_| jobs.rows.with(|r| r.iter().flatten().find(|r| r.text("job") == name).cloned().unwrap_or_default()));
     let name = job.clone();
@@ -312,9 +314,9 @@ fn JobLine(jobs: Rows, results: Rows, shapes: Memo<Vec<String>>, job: String) ->
                     Some(result) => tables::figure(&result, key),
                     None => {
                         let row = row.get();
-                        let so_far = (key == "output_tokens_per_second" && row.text("status") == "running").then(|| row.number("progress_tokens_per_second")).flatten();
+                        let so_far = (key == "output_tokens_per_second" && row.text("status") == "running").then(|| feeds.tokens_now(&row.text("job"))).flatten();
                         match so_far {
-                            Some(tokens) => view! { <span class="quiet" title="what the load generator said last, not yet a result">{maybe(Some(tokens))}</span> }.into_any(),
+                            Some(tokens) => view! { <span class="quiet" title="what the load generator said of the last ten seconds, not yet a result">{maybe(Some(tokens))}</span> }.into_any(),
                             None => view! { <span class="quiet" title=tables::why_absent(&row, key)>{ABSENT}</span> }.into_any(),
                         }
                     }

@@ -18,10 +18,17 @@ use crate::state::live::{job_of, share_done};
 #[derive(Clone, Copy)]
 pub struct Feeds(RwSignal<HashMap<String, JobFeed>>);
 
-/// Listens to telemetry and progress of everything under an organisation or project.
-pub fn use_feeds(path: &str) -> Feeds {
+impl Feeds {
+    /// What a job's load generator generates now: the mean of its last ten seconds.
+    pub fn tokens_now(self, job: &str) -> Option<f64> {
+        self.0.with(|feeds| feeds.get(job)?.running_throughput().last().map(|p| p.avg))
+    }
+}
+
+/// Listens to events of these kinds of everything under an organisation, project or run.
+pub fn use_feeds(path: &str, kinds: &str) -> Feeds {
     let feeds = RwSignal::new(HashMap::<String, JobFeed>::new());
-    Page::expect().live.listen(vec![format!("{path}:telemetry+progress")], move |events| {
+    Page::expect().live.listen(vec![format!("{path}:{kinds}")], move |events| {
         feeds.try_update(|feeds| {
             let old = now_ms() - 60_000.0;
             for event in events {
@@ -65,7 +72,7 @@ fn Strip(rows: Rows, feeds: Feeds, job: String) -> impl IntoView {
     let row = Memo::new(move |_| rows.rows.with(|r| r.iter().flatten().find(|r| r.text("job") == name).cloned().unwrap_or_default()));
     let key = job.clone();
     let tokens = Memo::new(move |_| {
-        feeds.0.with(|f| f.get(&key).map(|f| f.progress.iter().filter_map(|p| p.tokens_per_second).collect::<Vec<f64>>()).unwrap_or_default())
+        feeds.0.with(|f| f.get(&key).map(|f| f.running_throughput().iter().map(|p| p.avg).collect::<Vec<f64>>()).unwrap_or_default())
     });
     let key = job.clone();
     let power = Memo::new(move |_| {

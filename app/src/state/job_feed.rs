@@ -9,6 +9,9 @@ use serde_json::Value;
 use super::live::{attempt_of, kind};
 use crate::row::Row;
 
+/// Milliseconds over which the running throughput is averaged.
+pub const THROUGHPUT_WINDOW_MS: f64 = 10_000.0;
+
 /// One quantity of one source: `gpu0` `power_w`, `cpu0` `utilization`, `system` `ram_used_bytes`.
 pub type LineKey = (String, String);
 
@@ -277,6 +280,25 @@ impl JobFeed {
         found
     }
 
+    /// The running throughput, tokens a second, at each report: the mean of the last [`THROUGHPUT_WINDOW_MS`]. Tokens are
+    /// counted when an answer ends, so that single reports jump between nothing and all. The last report, said at the
+    /// end over an interval too short to mean anything, is left out.
+    pub fn running_throughput(&self) -> Vec<Point> {
+        let told: Vec<(f64, f64)> =
+            self.progress.iter().filter(|p| p.phase != "done").filter_map(|p| Some((p.at, p.tokens_per_second?))).collect();
+        let mut first = 0;
+        let mut line = Vec::with_capacity(told.len());
+        for (place, (at, _)) in told.iter().enumerate() {
+            while told[first].0 < at - THROUGHPUT_WINDOW_MS {
+                first += 1;
+            }
+            let window = &told[first..=place];
+            let mean = window.iter().map(|(_, v)| v).sum::<f64>() / window.len() as f64;
+            line.push(Point { at: *at, min: mean, avg: mean, max: mean });
+        }
+        line
+    }
+
     /// The newest value of a metric summed over its sources.
     pub fn newest_sum(&self, prefix: &str, metric: &str) -> Option<f64> {
         let sources = self.sources(prefix, metric);
@@ -384,6 +406,23 @@ mod tests {
         feed.fold(&lines(1, &["a", "b", "c"]));
         let texts: Vec<&str> = feed.logs["tool"].iter().map(|l| l.text.as_str()).collect();
         assert_eq!(texts, ["a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn the_running_throughput_is_the_mean_of_ten_seconds() {
+        let mut feed = JobFeed::default();
+        for second in 0..30u32 {
+            let tokens = if second % 5 == 0 { 500.0 } else { 0.0 };
+            let mut report = event(
+                "progress/o/p/w/1/c8/1",
+                "progress.reported",
+                json!({"done": second, "elapsed_s": second, "completion_tokens_per_second": tokens, "phase": "running"}),
+            );
+            report.occurred_at = format!("2026-11-29T20:41:{second:02}Z").parse().expect("a time");
+            feed.fold(&report);
+        }
+        let last = feed.running_throughput().last().copied().expect("a point");
+        assert!((last.avg - 1000.0 / 11.0).abs() < 1.0, "{last:?}");
     }
 
     #[test]
