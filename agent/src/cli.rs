@@ -32,7 +32,13 @@ pub struct Cli {
     pub config: Option<PathBuf>,
 
     /// What the agent prints of itself, for example `debug` or `agent::spool=debug`
-    #[arg(long, global = true, env = "BENCHTRAIL_LOG", default_value = "info", value_name = "FILTER")]
+    #[arg(
+        long,
+        global = true,
+        env = "BENCHTRAIL_LOG",
+        default_value = "info,async_nats=warn",
+        value_name = "FILTER"
+    )]
     pub log: String,
 
     /// What to do

@@ -47,7 +47,8 @@ pub async fn enrol(state: &StateDir, policy_path: &std::path::Path, ask: Enrolme
     if policy_path.exists() && !ask.replace_policy {
         println!("policy   {} (kept as it was)", policy_path.display());
     } else {
-        let text = policy::template(state, &ask.bin_dirs, &ask.models);
+        let bin_dirs = ask.bin_dirs.iter().map(std::path::absolute).collect::<Result<Vec<_>, _>>()?;
+        let text = policy::template(state, &bin_dirs, &ask.models);
         write_atomically(policy_path, text.as_bytes())
             .with_context(|| format!("the policy {} cannot be written", policy_path.display()))?;
         println!("policy   {} (written; read it: it says what this host allows)", policy_path.display());

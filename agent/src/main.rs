@@ -46,8 +46,10 @@ fn main() -> ExitCode {
 }
 
 async fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
-    let state = StateDir::new(cli.state_dir.unwrap_or_else(StateDir::default_root));
-    let policy_path = cli.config.unwrap_or_else(|| state.policy());
+    let root = cli.state_dir.unwrap_or_else(StateDir::default_root);
+    // The policy and the command lines that are reported name absolute paths.
+    let state = StateDir::new(std::path::absolute(root)?);
+    let policy_path = std::path::absolute(cli.config.unwrap_or_else(|| state.policy()))?;
     match cli.command {
         Command::Enrol(args) => {
             let ask = Enrolment {

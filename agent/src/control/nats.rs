@@ -20,6 +20,12 @@ use crate::identity::Identity;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the road is left alone after a request on it was not answered.
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(10);
+/// How often the connection is looked at.
+const LOOK: Duration = Duration::from_secs(5);
+/// A connection that is down at so many looks in a row is given up and made anew.
+const LOOKS_UNTIL_LOST: u32 = 4;
+/// The pause after a renewal that failed.
+const RENEW_AGAIN: Duration = Duration::from_secs(15);
 /// The pauses between attempts to connect, seconds; the last one repeats.
 const CONNECT_PAUSES: [u64; 5] = [1, 2, 5, 10, 30];
 
@@ -121,7 +127,7 @@ struct Keeper {
 impl Keeper {
     /// Connects and stays until the connection is lost for good or cannot be renewed.
     async fn keep(&self, link: &NatsLink) -> Result<(), ControlError> {
-        let (url, mut renew_in) = self.fetch_credentials().await?;
+        let (url, renew_in) = self.fetch_credentials().await?;
         let client = connect(&url, &self.org, &self.agent, &self.seed, &self.jwt).await?;
         let mut commands = client
             .subscribe(subjects::command_subject(&self.org, &self.agent))
@@ -130,15 +136,25 @@ impl Keeper {
         tracing::info!(%url, "connected to NATS");
         *lock(&link.resting_until) = None;
         *lock(&link.client) = Some(client.clone());
+        // Not inside the loop's select: a command or a look must not put off the renewal.
+        let mut renewal = Box::pin(tokio::time::sleep(renew_in));
+        let mut lost_for = 0;
         loop {
             tokio::select! {
                 message = commands.next() => match message {
                     None => return Ok(()),
                     Some(message) => self.deliver(&message.payload).await,
                 },
-                () = tokio::time::sleep(renew_in) => match self.fetch_credentials().await {
+                // The client connects again by itself, but to the address it knows; NATS may have another one by now.
+                () = tokio::time::sleep(LOOK) => {
+                    lost_for = if client.connection_state() == State::Connected { 0 } else { lost_for + 1 };
+                    if lost_for >= LOOKS_UNTIL_LOST {
+                        return Err(ControlError::Unreachable("the connection is lost".into()));
+                    }
+                }
+                () = &mut renewal => match self.fetch_credentials().await {
                     Ok((_, next)) => {
-                        renew_in = next;
+                        renewal.as_mut().reset(tokio::time::Instant::now() + next);
                         // Reconnecting with the new credentials now spares being thrown out when the old ones end.
                         if let Err(error) = client.force_reconnect().await {
                             return Err(ControlError::Unreachable(error.to_string()));
@@ -146,7 +162,7 @@ impl Keeper {
                     }
                     Err(error) => {
                         tracing::warn!(%error, "NATS credentials could not be renewed, trying again");
-                        renew_in = Duration::from_secs(15);
+                        renewal.as_mut().reset(tokio::time::Instant::now() + RENEW_AGAIN);
                     }
                 },
             }

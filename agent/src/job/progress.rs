@@ -1,10 +1,8 @@
 //! Follows the file a tool writes its progress to.
 
-use std::io::SeekFrom;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::time::Duration;
-
-use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
 use crate::logs::LineSplitter;
 
@@ -27,24 +25,23 @@ impl Follower {
     pub(super) async fn follow(&mut self, mut take: impl FnMut(&str)) {
         loop {
             tokio::time::sleep(LOOK).await;
-            self.catch_up(&mut take).await;
+            self.catch_up(&mut take);
         }
     }
 
     /// Hands over the lines that are there now.
-    pub(super) async fn catch_up(&mut self, take: &mut impl FnMut(&str)) {
-        // Most looks find nothing new; they cost one system call.
-        let grown = tokio::fs::metadata(&self.path).await.is_ok_and(|meta| meta.len() > self.offset);
+    pub(super) fn catch_up(&mut self, take: &mut impl FnMut(&str)) {
+        // Most looks find nothing new; they cost one system call, and no trip through another thread.
+        let grown = std::fs::metadata(&self.path).is_ok_and(|meta| meta.len() > self.offset);
         if !grown {
             return;
         }
         let mut bytes = Vec::new();
-        let read = async {
-            let mut file = tokio::fs::File::open(&self.path).await?;
-            file.seek(SeekFrom::Start(self.offset)).await?;
-            file.take(1 << 20).read_to_end(&mut bytes).await
-        };
-        if let Err(error) = read.await {
+        let read = std::fs::File::open(&self.path).and_then(|mut file| {
+            file.seek(SeekFrom::Start(self.offset))?;
+            file.take(1 << 20).read_to_end(&mut bytes)
+        });
+        if let Err(error) = read {
             tracing::debug!(%error, path = %self.path.display(), "progress cannot be read");
             return;
         }
@@ -61,14 +58,14 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_line_is_handed_over_when_it_is_whole() {
+    #[test]
+    fn a_line_is_handed_over_when_it_is_whole() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let mut follower = Follower::new(file.path().into());
         let mut lines = Vec::new();
         for part in ["{\"a\":", "1}\n{", "\"b\":2}\n"] {
             file.write_all(part.as_bytes()).unwrap();
-            follower.catch_up(&mut |line: &str| lines.push(line.to_owned())).await;
+            follower.catch_up(&mut |line: &str| lines.push(line.to_owned()));
         }
         assert_eq!(lines, ["{\"a\":1}", "{\"b\":2}"]);
     }

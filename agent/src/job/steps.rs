@@ -105,7 +105,8 @@ impl Execution<'_> {
         let ready = tokio::select! {
             ready = ready => ready.map_err(|e| self.not_ready(&e))?,
             status = exit_of(processes.server.as_mut()) => {
-                return Err(self.server_exited(status, "before it was ready").await);
+                read_rest_of(processes.server.as_mut()).await;
+                return Err(self.server_exited(status, "before it was ready"));
             }
         };
         let (after, models) = (ready.after_s, ready.models.join(", "));
@@ -120,9 +121,7 @@ impl Execution<'_> {
         Outcome::failed("server_not_ready", self.host.secrets.redact(&message))
     }
 
-    async fn server_exited(&self, status: Option<ExitStatus>, when: &str) -> Outcome {
-        // Its last words may still be on their way through the pipe.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+    fn server_exited(&self, status: Option<ExitStatus>, when: &str) -> Outcome {
         let tail = self.logs.framework.1.tail();
         Outcome::failed(
             "server_exited",
@@ -159,7 +158,7 @@ impl Execution<'_> {
         &self,
         plan: &Plan,
         tool: &mut Process,
-        server: Option<&mut Process>,
+        mut server: Option<&mut Process>,
     ) -> Result<(ExitStatus, Option<Outcome>), Outcome> {
         let mut seq = 0;
         let mut report = |line: &str| {
@@ -171,17 +170,19 @@ impl Execution<'_> {
         let mut follower = Follower::new(self.place.tool_files().progress);
         let ended = tokio::select! {
             status = tool.wait() => Ok(status),
-            status = exit_of(server) => Err(status),
+            status = exit_of(server.as_deref_mut()) => Err(status),
             () = follower.follow(&mut report) => unreachable!("it follows for ever"),
         };
         let (status, server_exit) = match ended {
             Ok(status) => (status, None),
             Err(exit) => {
-                let exited = self.server_exited(exit, "while the load ran").await;
+                read_rest_of(server).await;
+                let exited = self.server_exited(exit, "while the load ran");
                 (end_tool(tool).await, Some(exited))
             }
         };
-        follower.catch_up(&mut report).await;
+        follower.catch_up(&mut report);
+        tool.read_rest().await;
         let status = status
             .map_err(|e| Outcome::failed("agent_error", format!("the tool's end is not known: {e}")))?;
         Ok((status, server_exit))
@@ -251,6 +252,13 @@ async fn exit_of(process: Option<&mut Process>) -> Option<ExitStatus> {
     match process {
         Some(process) => process.wait().await.ok(),
         None => std::future::pending().await,
+    }
+}
+
+/// Reads what an ended process said last, so that an error message can show it.
+async fn read_rest_of(process: Option<&mut Process>) {
+    if let Some(process) = process {
+        process.read_rest().await;
     }
 }
 

@@ -141,13 +141,18 @@ impl Process {
                 None
             }
         };
+        self.read_rest().await;
+        status
+    }
+
+    /// Reads what an ended process said last: it may still be on its way through the pipe.
+    pub async fn read_rest(&mut self) {
         for pump in self.pumps.drain(..) {
             let abort = pump.abort_handle();
             if tokio::time::timeout(AFTER_EXIT, pump).await.is_err() {
                 abort.abort();
             }
         }
-        status
     }
 
     /// Sends a signal to it alone, not to its group.

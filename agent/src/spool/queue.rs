@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use events::report::{ReportBody, ReportItem};
 
@@ -15,6 +16,8 @@ use super::{Batch, SpoolError};
 const SEGMENT_BYTES: u64 = 4 << 20;
 /// A settled segment larger than this is not kept only because it is the newest.
 const IDLE_SEGMENT_BYTES: u64 = 256 << 10;
+/// What is settled is written down at most this often.
+const NOTE_EVERY: Duration = Duration::from_secs(2);
 /// Reports held in memory while the disk takes nothing: logs and progress up to half of this, the rest up to all of it.
 const MEMORY_BYTES: usize = 64 << 20;
 
@@ -66,6 +69,8 @@ pub(super) struct Queue {
     torn: bool,
     dropped: u64,
     closed: bool,
+    /// When `settled.json` was last written.
+    noted: Option<Instant>,
 }
 
 impl Queue {
@@ -123,6 +128,7 @@ impl Queue {
             torn: false,
             dropped: 0,
             closed: false,
+            noted: None,
         };
         queue.delete_settled_segments();
         Ok(queue)
@@ -304,8 +310,16 @@ impl Queue {
                 Err(error) => tracing::warn!(%error, "no new spool segment could be started"),
             }
         }
-        let deleted = self.delete_settled_segments();
-        if !deleted && let Err(error) = self.folder.write_settled(&self.remember(), false) {
+        let noted_lately = self.noted.is_some_and(|noted| noted.elapsed() < NOTE_EVERY);
+        if !self.delete_settled_segments() && !noted_lately {
+            self.note_settled();
+        }
+    }
+
+    /// Writes down what is settled. Not after each answer: what is not written down is sent again and recognised.
+    fn note_settled(&mut self) {
+        self.noted = Some(Instant::now());
+        if let Err(error) = self.folder.write_settled(&self.remember(), false) {
             tracing::warn!(%error, "what is settled could not be remembered: it may be sent again");
         }
     }
@@ -376,6 +390,7 @@ impl Queue {
     }
 
     pub(super) fn close(&mut self) {
+        self.note_settled();
         self.closed = true;
     }
 

@@ -144,13 +144,13 @@ fn a_damaged_report_in_the_middle_does_not_hold_up_the_others() {
 fn settled_segments_are_deleted_and_their_tally_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let spool = open(&folder);
-    let line = "x".repeat(1000);
-    for n in 0..6_000 {
+    let line = "x".repeat(20_000);
+    for n in 0..300 {
         spool.append(clock::now(), log(n + 1, 1, &line));
     }
     spool.append(clock::now(), telemetry(1));
     while spool.pending() > 0 {
-        let some = batch(&spool, usize::try_from(spool.pending().min(400)).unwrap());
+        let some = batch(&spool, usize::try_from(spool.pending().min(40)).unwrap());
         spool.settle(&some, some.items.len());
     }
     let bytes: u64 =
@@ -158,7 +158,7 @@ fn settled_segments_are_deleted_and_their_tally_is_kept() {
     assert!(bytes < 100_000, "{bytes} bytes are left");
     killed(spool);
     let tally = open(&folder).tally(&id());
-    assert_eq!((tally.tool_lines, tally.telemetry_samples, tally.ended), (6_000, 1, false));
+    assert_eq!((tally.tool_lines, tally.telemetry_samples, tally.ended), (300, 1, false));
 }
 
 #[test]
