@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use fantoccini::wd::Capabilities;
+use fantoccini::wd::{Capabilities, WebDriverCompatibleCommand};
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ impl Browser {
         self.goto("/sign-in").await;
         self.fill("email", email).await;
         self.fill("password", password).await;
-        self.click("sign-in").await;
+        self.click("submit").await;
         self.see("rail").await;
     }
 
@@ -193,13 +193,11 @@ impl Browser {
         std::fs::write(&path, png).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
 
-    /// Errors in the browser's console: content-security-policy violations, exceptions, failed loads.
+    /// Errors in the browser's console: violated content security policy, exceptions, failed loads.
     pub async fn console_errors(&self) -> Vec<String> {
-        self.run("return window.__errors || []", json!([]))
-            .await
-            .as_array()
-            .map(|a| a.iter().map(ToString::to_string).collect())
-            .unwrap_or_default()
+        let entries = self.client.issue_cmd(ConsoleLog).await.expect("the browser's log");
+        let of_level = |e: &&Value| e["level"] == "SEVERE";
+        entries.as_array().into_iter().flatten().filter(of_level).map(|e| e["message"].to_string()).collect()
     }
 
     /// Closes the window.
@@ -212,4 +210,18 @@ impl Browser {
 pub fn screens() -> PathBuf {
     std::env::var_os("BENCHTRAIL_SCREENS")
         .map_or_else(|| repository().join("docs/screens"), |p| Path::new(&p).to_owned())
+}
+
+/// ChromeDriver's own command for the browser's console.
+#[derive(Debug)]
+struct ConsoleLog;
+
+impl WebDriverCompatibleCommand for ConsoleLog {
+    fn endpoint(&self, base: &url::Url, session: Option<&str>) -> Result<url::Url, url::ParseError> {
+        base.join(&format!("session/{}/se/log", session.unwrap_or_default()))
+    }
+
+    fn method_and_body(&self, _: &url::Url) -> (http::Method, Option<String>) {
+        (http::Method::POST, Some(json!({"type": "browser"}).to_string()))
+    }
 }
