@@ -193,10 +193,13 @@ impl Browser {
         std::fs::write(&path, png).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
 
-    /// Errors in the browser's console: violated content security policy, exceptions, failed loads.
+    /// Errors in the browser's console: violated content security policy, exceptions, failed loads. That something does
+    /// not exist (yet) is an answer, not an error.
     pub async fn console_errors(&self) -> Vec<String> {
         let entries = self.client.issue_cmd(ConsoleLog).await.expect("the browser's log");
-        let of_level = |e: &&Value| e["level"] == "SEVERE";
+        let of_level = |e: &&Value| {
+            e["level"] == "SEVERE" && !e["message"].as_str().is_some_and(|m| m.contains("status of 404"))
+        };
         entries.as_array().into_iter().flatten().filter(of_level).map(|e| e["message"].to_string()).collect()
     }
 
