@@ -22,7 +22,7 @@ use crate::state::AppState;
 /// Every how many looks the open runs are looked through for one that stands still.
 const IDLE_RUNS_EVERY: u64 = 10;
 
-/// Watches until the control plane stops. Renews every lease once, checks what a crash may have left unchecked, then
+/// Watches until the control plane stops. Renews every lease once (again after an outage of the database), checks what a crash may have left unchecked, then
 /// looks at leases and servers every tick.
 pub async fn watch(state: AppState) {
     let started_at = clock::now();
@@ -40,7 +40,11 @@ pub async fn watch(state: AppState) {
                 prepared = true;
                 looks += 1;
             }
-            Err(error) => tracing::warn!(%error, "the watch could not finish a look; it will look again"),
+            Err(error) => {
+                tracing::warn!(%error, "the watch could not finish a look; it will look again");
+                // While the database was away no agent could renew: that silence is not theirs.
+                prepared = false;
+            }
         }
         tokio::select! {
             () = state.stop.cancelled() => return,
