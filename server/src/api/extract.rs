@@ -1,6 +1,6 @@
 //! Reading requests: every way to be malformed has its own answer.
 
-use axum::extract::{FromRequest, FromRequestParts, OptionalFromRequestParts, Path, Request};
+use axum::extract::{FromRequest, FromRequestParts, OptionalFromRequestParts, Path, Query, Request};
 use events::timestamp::Timestamp;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
@@ -103,6 +103,25 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for ApiPath
             Err(rejection) => {
                 Err(Failure::bad_request("bad_path", rejection.body_text(), "percent-encode UTF-8 text"))
             }
+        }
+    }
+}
+
+/// Query parameters, with an error in JSON.
+#[derive(Debug)]
+pub struct ApiQuery<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for ApiQuery<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        match Query::<T>::from_request_parts(parts, state).await {
+            Ok(Query(value)) => Ok(Self(value)),
+            Err(rejection) => Err(Failure::bad_request(
+                "bad_query",
+                rejection.body_text(),
+                "check the names of the parameters, each at most once, and percent-encode their values",
+            )),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! `GET /api/live`: the live stream.
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::response::sse::Sse;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde::Deserialize;
 
 use super::error::Failure;
+use super::extract::ApiQuery;
 use crate::auth::Principal;
 use crate::live::{Topics, stream};
 use crate::state::AppState;
@@ -29,7 +30,7 @@ pub async fn live(
     State(state): State<AppState>,
     principal: Principal,
     headers: HeaderMap,
-    Query(query): Query<LiveQuery>,
+    ApiQuery(query): ApiQuery<LiveQuery>,
 ) -> Result<Response, Failure> {
     let topics = Topics::parse(&query.topics).map_err(|error| {
         let hint = "topics=<path>[:kind+kind],… for example topics=acme/my-project/my-workload/3";

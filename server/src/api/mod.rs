@@ -17,5 +17,5 @@ pub mod session;
 pub mod views;
 
 pub use error::Failure;
-pub use extract::{ApiJson, ApiPath, RequestContext};
+pub use extract::{ApiJson, ApiPath, ApiQuery, RequestContext};
 pub use router::{Access, router};

@@ -124,3 +124,59 @@ pub fn router(state: AppState) -> Router {
         .layer(middleware::from_fn_with_state(state.clone(), edge::observe))
         .with_state(state)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::rpc::COMMANDS;
+    use std::fmt::Write as _;
+
+    fn who(access: Access) -> &'static str {
+        match access {
+            Access::Anyone => "everybody",
+            Access::Agent => "an agent",
+            Access::Person(Role::Viewer) => "viewer",
+            Access::Person(Role::Member) => "member",
+            Access::Person(Role::Admin) => "admin",
+        }
+    }
+
+    fn docs() -> String {
+        let mut out = String::from(
+            "# The API\n\n\
+             Generated from the route table (`server/src/api/router.rs`) and the commands (`server/src/api/rpc.rs`): \
+             `UPDATE_DOCS=1 cargo test -p benchtrail-server api_docs`.\n\n\
+             Every error is JSON: `{code, message, details, hint}`. People send a session cookie (changes then need \
+             `x-benchtrail-csrf: 1`) or `Authorization: Bearer bt_u_…`, agents `Authorization: Bearer bt_a_…`. \
+             Commands take `Idempotency-Key`; reads take `Prefer: at-least=<position>`.\n\n\
+             ## Routes\n\n| Method | Path | Who | What |\n| --- | --- | --- | --- |\n",
+        );
+        for route in routes() {
+            let Route { method, path, access, about, .. } = route;
+            let _ = writeln!(out, "| {method} | `{path}` | {} | {about} |", who(access));
+        }
+        out.push_str("\n## Commands\n\n`POST /api/rpc/<command>`\n\n| Command | Who | What |\n| --- | --- | --- |\n");
+        for command in COMMANDS {
+            let _ = writeln!(out, "| `{}` | {} | {} |", command.name, who(command.access), command.about);
+        }
+        out
+    }
+
+    #[test]
+    fn the_api_docs_are_those_of_the_route_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/API.md");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(path, docs()).unwrap();
+        }
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(written == docs(), "docs/API.md is out of date: UPDATE_DOCS=1 cargo test -p benchtrail-server api_docs");
+    }
+
+    #[test]
+    fn a_path_and_method_occur_once() {
+        let mut seen = std::collections::HashSet::new();
+        for route in routes() {
+            assert!(seen.insert((route.method.clone(), route.path)), "{} {}", route.method, route.path);
+        }
+    }
+}

@@ -136,7 +136,7 @@ impl Principal {
             Self::Token { user, .. } => (ActorKind::User, user.clone()),
             Self::Agent { agent, .. } => (ActorKind::Agent, agent.clone()),
             Self::System => (ActorKind::System, "control-plane".to_owned()),
-            Self::Anonymous => (ActorKind::Anonymous, String::new()),
+            Self::Anonymous => (ActorKind::Anonymous, "anonymous".to_owned()),
         };
         Actor { kind, id }
     }

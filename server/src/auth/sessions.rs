@@ -132,7 +132,7 @@ fn note_refusal(
     let event = Event::SignInRefused(SignInRefused { reason: reason.to_owned() });
     let log = state.log.clone();
     // Who tried is not known: it need not have been the account's owner.
-    let nobody = Actor { kind: ActorKind::Anonymous, id: String::new() };
+    let nobody = Actor { kind: ActorKind::Anonymous, id: "anonymous".to_owned() };
     tokio::spawn(async move {
         let recorded = record(&log, stream, Expected::Any, &event, nobody, correlation_id, now).await;
         if let Err(error) = recorded {

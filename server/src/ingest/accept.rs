@@ -27,11 +27,8 @@ pub async fn accept(
     batch: ReportBatch,
     now: Timestamp,
 ) -> ReportReply {
-    if let Err(refused) = check_batch(identity, &batch) {
-        let about = rejections::About { event_id: Uuid::nil(), kind: "batch", refused: &refused };
-        rejections::record(state, identity, &[about], now).await;
-        state.metrics.count_reports("rejected", batch.items.len() as u64);
-        return ReportReply { results: Vec::new(), error: Some(refused.api_error()) };
+    if let Err(refused) = check_batch(identity, &batch.org, &batch.agent, batch.items.len()) {
+        return refuse_batch(state, identity, batch.items.len(), refused, now).await;
     }
     let mut door = Door { state, identity, items: &batch.items, now, outcomes: vec![None; batch.items.len()] };
     let mut ended = BTreeMap::new();
@@ -48,28 +45,52 @@ pub async fn accept(
     ReportReply { results, error: None }
 }
 
-fn check_batch(identity: &AgentIdentity, batch: &ReportBatch) -> Result<(), Refused> {
-    if batch.org != identity.org() || batch.agent != identity.agent {
+/// Whether a batch may be looked at: it says who it is from, and is not too long.
+///
+/// # Errors
+/// `identity_mismatch`, `too_many_items`.
+pub(super) fn check_batch(
+    identity: &AgentIdentity,
+    org: &str,
+    agent: &str,
+    items: usize,
+) -> Result<(), Refused> {
+    if org != identity.org() || agent != identity.agent {
+        let clip = |text: &str| text.chars().take(100).collect::<String>();
         return Err(Refused::new(
             "identity_mismatch",
             format!(
                 "the batch says it is from {:?} of {:?}, but it came from {:?} of {:?}",
-                batch.agent,
-                batch.org,
+                clip(agent),
+                clip(org),
                 identity.agent,
                 identity.org()
             ),
             "an agent reports in its own name; enrol each agent with a token of its own",
         ));
     }
-    if batch.items.len() > MAX_BATCH_ITEMS {
+    if items > MAX_BATCH_ITEMS {
         return Err(Refused::new(
             "too_many_items",
-            format!("the batch holds {} items, at most {MAX_BATCH_ITEMS} are taken at once", batch.items.len()),
+            format!("the batch holds {items} items, at most {MAX_BATCH_ITEMS} are taken at once"),
             "send them in several batches, oldest first",
         ));
     }
     Ok(())
+}
+
+/// Refuses a batch as a whole, and records that.
+pub(super) async fn refuse_batch(
+    state: &AppState,
+    identity: &AgentIdentity,
+    items: usize,
+    refused: Refused,
+    now: Timestamp,
+) -> ReportReply {
+    let about = rejections::About { event_id: Uuid::nil(), kind: "batch", refused: &refused };
+    rejections::record(state, identity, &[about], now).await;
+    state.metrics.count_reports("rejected", items as u64);
+    ReportReply { results: Vec::new(), error: Some(refused.api_error()) }
 }
 
 async fn record_rejections(

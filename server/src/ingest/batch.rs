@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::accept::accept;
+use super::accept::{accept, check_batch, refuse_batch};
 use super::{Refused, rejections};
 use crate::api::Failure;
 use crate::api::extract::parse_json;
@@ -34,6 +34,9 @@ pub async fn accept_bytes(
     now: Timestamp,
 ) -> Result<ReportReply, Failure> {
     let raw: RawBatch<'_> = parse_json(bytes)?;
+    if let Err(refused) = check_batch(identity, &raw.org, &raw.agent, raw.items.len()) {
+        return Ok(refuse_batch(state, identity, raw.items.len(), refused, now).await);
+    }
     let mut items = Vec::with_capacity(raw.items.len());
     let mut unread: Vec<(usize, Uuid, String, Refused)> = Vec::new();
     for (index, text) in raw.items.iter().enumerate() {
