@@ -87,6 +87,8 @@ async fn every_command_refuses_what_is_not_its_json() {
             ("", 400, "empty_body"),
             ("{", 400, "malformed_json"),
             ("nul", 400, "malformed_json"),
+            ("{\"a\": nul}", 400, "malformed_json"),
+            ("{} {}", 400, "malformed_json"),
             ("\u{feff}{}", 400, "malformed_json"),
             ("\"text\"", 422, "bad_arguments"),
             ("{\"p_surprise\": 1}", 422, "bad_arguments"),

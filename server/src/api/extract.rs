@@ -5,7 +5,7 @@ use events::timestamp::Timestamp;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use std::convert::Infallible;
 use std::net::IpAddr;
 use uuid::Uuid;
@@ -172,16 +172,16 @@ pub fn parse_json<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Failure>
         ));
     }
     serde_json::from_slice(bytes).map_err(|error| {
-        use serde_json::error::Category;
-        match error.classify() {
-            Category::Data => Failure::unprocessable(
+        // The first thing that does not fit may stand before the place where it stops being JSON.
+        match serde_json::from_slice::<IgnoredAny>(bytes) {
+            Ok(_) => Failure::unprocessable(
                 "bad_arguments",
                 error.to_string(),
                 "check the names and types of the arguments; unknown names are refused",
             ),
-            Category::Syntax | Category::Eof | Category::Io => Failure::bad_request(
+            Err(malformed) => Failure::bad_request(
                 "malformed_json",
-                format!("the body is not JSON: {error}"),
+                format!("the body is not JSON: {malformed}"),
                 "check the JSON at that line and column",
             ),
         }
