@@ -118,14 +118,13 @@ async fn may_see(
     let events = state.log.read_stream(&StreamKey::new("blob", &[org, sha256]), 1, MOST_EVENTS).await?;
     let mut found = None;
     for recorded in &events {
-        match decode(recorded).map_err(|error| Failure::unavailable(&error))? {
-            Event::BlobErased(_) => return Err(not_found().into()),
-            Event::BlobStored(stored) if found.is_none() => {
-                if is_visible(state, visibility, org, stored.job.as_deref()).await? {
-                    found = Some(stored.media_type);
-                }
-            }
-            _ => {}
+        let event = decode(recorded).map_err(|error| Failure::unavailable(&error))?;
+        if matches!(event, Event::BlobErased(_)) {
+            return Err(not_found().into());
+        }
+        let Event::BlobStored(stored) = event else { continue };
+        if found.is_none() && is_visible(state, visibility, org, stored.job.as_deref()).await? {
+            found = Some(stored.media_type);
         }
     }
     found.map(Some).ok_or_else(|| not_found().into())
