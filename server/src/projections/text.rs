@@ -121,7 +121,7 @@ fn value<T: Serialize + ?Sized>(value: &T, kind: Kind) -> Result<Option<String>,
     match kind {
         Kind::Json => {
             let json = serde_json::to_string(value).map_err(error)?;
-            Ok((json != "null").then(|| json))
+            Ok((json != "null").then_some(json))
         }
         _ if kind.is_array() => {
             // A JSON list of numbers, times and nulls differs from an array literal in its brackets alone.
