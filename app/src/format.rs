@@ -123,7 +123,8 @@ fn at(ms: f64) -> Option<OffsetDateTime> {
 
 /// `20:41:07`, UTC.
 pub fn clock(ms: f64) -> String {
-    at(ms).map_or_else(|| ABSENT.to_owned(), |t| format!("{:02}:{:02}:{:02}", t.hour(), t.minute(), t.second()))
+    at(ms)
+        .map_or_else(|| ABSENT.to_owned(), |t| format!("{:02}:{:02}:{:02}", t.hour(), t.minute(), t.second()))
 }
 
 /// `20:41` today, `28 Nov 20:41` on another day, UTC.
@@ -150,7 +151,15 @@ pub fn day(ms: f64, now_ms: f64) -> String {
 /// `Sunday 29 November 2026, 20:41 UTC`.
 pub fn long_moment(ms: f64) -> String {
     at(ms).map_or_else(String::new, |t| {
-        format!("{} {} {} {}, {:02}:{:02} UTC", t.weekday(), t.day(), t.month(), t.year(), t.hour(), t.minute())
+        format!(
+            "{} {} {} {}, {:02}:{:02} UTC",
+            t.weekday(),
+            t.day(),
+            t.month(),
+            t.year(),
+            t.hour(),
+            t.minute()
+        )
     })
 }
 

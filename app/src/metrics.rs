@@ -143,24 +143,43 @@ pub fn column(key: &str) -> Option<&'static Column> {
 /// Nothing for figures that are read, not calculated, or whose parts are missing.
 pub fn calculation(key: &str, row: &crate::row::Row) -> Option<String> {
     use crate::format::{full, significant};
-    let exact = |value: f64| if value.fract() == 0.0 { crate::format::count(value as i64) } else { format!("{value:.3}") };
+    let exact = |value: f64| {
+        if value.fract() == 0.0 { crate::format::count(value as i64) } else { format!("{value:.3}") }
+    };
     let value = row.number(key)?;
     let over = |top: f64, top_unit: &str, bottom: f64, bottom_unit: &str, unit: &str| {
         Some(format!("{} {top_unit} ÷ {} {bottom_unit} = {value:.2} {unit}", exact(top), exact(bottom)))
     };
     match key {
-        "output_tokens_per_second" => over(row.number("completion_tokens_total")?, "tok", row.number("window_s")?, "s", "tok/s"),
-        "output_tokens_per_second_per_gpu" => {
-            over(row.number("output_tokens_per_second")?, "tok/s", row.number("gpu_count")?, "GPUs", "tok/s/GPU")
+        "output_tokens_per_second" => {
+            over(row.number("completion_tokens_total")?, "tok", row.number("window_s")?, "s", "tok/s")
         }
-        "requests_per_second" => over(row.number("requests_succeeded")?, "requests", row.number("window_s")?, "s", "per s"),
+        "output_tokens_per_second_per_gpu" => over(
+            row.number("output_tokens_per_second")?,
+            "tok/s",
+            row.number("gpu_count")?,
+            "GPUs",
+            "tok/s/GPU",
+        ),
+        "requests_per_second" => {
+            over(row.number("requests_succeeded")?, "requests", row.number("window_s")?, "s", "per s")
+        }
         "interactivity_tps" => over(1000.0, "ms", row.number("tpot_avg_ms")?, "ms/tok", "tok/s/user"),
-        "output_tokens_per_joule" => over(row.number("completion_tokens_total")?, "tok", row.number("energy_j")?, "J", "tok/J"),
+        "output_tokens_per_joule" => {
+            over(row.number("completion_tokens_total")?, "tok", row.number("energy_j")?, "J", "tok/J")
+        }
         "error_rate_pct" => {
             let (failed, good) = (row.number("requests_failed")?, row.number("requests_succeeded")?);
-            Some(format!("{} failed ÷ {} ended = {} %", exact(failed), exact(failed + good), significant(value)))
+            Some(format!(
+                "{} failed ÷ {} ended = {} %",
+                exact(failed),
+                exact(failed + good),
+                significant(value)
+            ))
         }
-        _ => Some(format!("{} {}, as the tool measured it", full(value), column(key).map_or("", Column::unit))),
+        _ => {
+            Some(format!("{} {}, as the tool measured it", full(value), column(key).map_or("", Column::unit)))
+        }
     }
 }
 

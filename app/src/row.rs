@@ -123,12 +123,18 @@ mod tests {
     #[test]
     fn a_missing_number_is_absent_not_zero() {
         let row = row(json!({"a": null, "b": "12.5", "c": 3}));
-        assert_eq!((row.number("a"), row.number("b"), row.number("c"), row.number("d")), (None, Some(12.5), Some(3.0), None));
+        assert_eq!(
+            (row.number("a"), row.number("b"), row.number("c"), row.number("d")),
+            (None, Some(12.5), Some(3.0), None)
+        );
     }
 
     #[test]
     fn a_doubted_result_is_marked_before_a_simulated_one() {
-        assert_eq!(row(json!({"status": "completed", "simulated": true, "flags": ["few_requests"]})).mark(), "flagged");
+        assert_eq!(
+            row(json!({"status": "completed", "simulated": true, "flags": ["few_requests"]})).mark(),
+            "flagged"
+        );
         assert_eq!(row(json!({"status": "completed", "simulated": true, "flags": []})).mark(), "simulated");
         assert_eq!(row(json!({"status": "pending"})).mark(), "queued");
     }

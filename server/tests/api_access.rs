@@ -49,7 +49,13 @@ async fn every_route_lets_in_whom_its_entry_names_and_nobody_else() {
             let answer = client.send(request).await;
             let let_in = !matches!(answer.status.as_u16(), 401 | 403);
             // An enrolment without a token is a 422, never a matter of who asks.
-            assert_eq!(let_in, allowed(route.access, name, *role), "{name} at {} {path}: {}", route.method, answer.text);
+            assert_eq!(
+                let_in,
+                allowed(route.access, name, *role),
+                "{name} at {} {path}: {}",
+                route.method,
+                answer.text
+            );
             assert!(answer.status.as_u16() < 500, "{name} at {} {path}: {}", route.method, answer.text);
         }
     }
@@ -64,7 +70,13 @@ async fn every_command_lets_in_whom_its_entry_names_and_nobody_else() {
         for (name, client, role) in &callers {
             let answer = client.rpc(command.name, &json!({})).await;
             let let_in = !matches!(answer.status.as_u16(), 401 | 403);
-            assert_eq!(let_in, allowed(command.access, name, *role), "{name}: {}: {}", command.name, answer.text);
+            assert_eq!(
+                let_in,
+                allowed(command.access, name, *role),
+                "{name}: {}: {}",
+                command.name,
+                answer.text
+            );
             assert!(answer.status.as_u16() < 500, "{name}: {}: {}", command.name, answer.text);
         }
     }
@@ -115,7 +127,8 @@ async fn a_change_by_cookie_must_come_from_the_page_itself() {
     let mut forged = page.clone();
     forged.csrf = false;
     assert_eq!(forged.rpc("create_project", &args).await.refused().code, "csrf_header_missing");
-    let foreign = page.request(Method::POST, "/api/rpc/create_project").header("sec-fetch-site", "cross-site");
+    let foreign =
+        page.request(Method::POST, "/api/rpc/create_project").header("sec-fetch-site", "cross-site");
     assert_eq!(page.send(foreign.json(&args)).await.refused().code, "csrf_header_missing");
     assert_eq!(plane.head().await, head);
     assert_eq!(forged.get("/api/session").await.ok()["role"], "member", "reading needs no header");
@@ -181,10 +194,16 @@ async fn a_token_does_what_its_scopes_say_until_it_expires_or_is_revoked() {
     assert_eq!(expired.get("/api/session").await.refused().code, "bad_token");
 
     let admin = plane.client(Role::Admin).await;
-    let member = Client::with_token(&plane.url, &plane.token_of(user, ORG, Role::Member, &["write"], clock::now()).await);
+    let member = Client::with_token(
+        &plane.url,
+        &plane.token_of(user, ORG, Role::Member, &["write"], clock::now()).await,
+    );
     let wider = json!({"p_name": "t", "p_scopes": ["admin"], "p_expires_in_days": 1});
     assert_eq!(member.rpc("create_api_token", &wider).await.refused().code, "scopes_too_wide");
-    let made = member.rpc("create_api_token", &json!({"p_name": "t", "p_scopes": ["write"], "p_expires_in_days": 1})).await.ok();
+    let made = member
+        .rpc("create_api_token", &json!({"p_name": "t", "p_scopes": ["write"], "p_expires_in_days": 1}))
+        .await
+        .ok();
     let new = Client::with_token(&plane.url, made["token"].as_str().unwrap());
     new.rpc("create_project", &args).await.ok();
     let stranger = plane.client(Role::Member).await;

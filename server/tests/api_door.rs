@@ -5,7 +5,9 @@ mod plane;
 use events::access::Role;
 use events::report::ItemOutcome;
 use events::subjects::{self, IngestKind};
-use plane::agent::{Agent, failed, lines, outcomes, project, rejected, running, serving, start_run, telemetry};
+use plane::agent::{
+    Agent, failed, lines, outcomes, project, rejected, running, serving, start_run, telemetry,
+};
 use plane::{ORG, Plane};
 use serde_json::{Value, json};
 use server::clock;
@@ -48,7 +50,8 @@ async fn a_resend_is_recognised_and_a_changed_resend_is_refused() {
     let plane = Plane::start().await;
     let (agent, held) = plane.held("h1").await;
     let now = clock::now();
-    let mut batch = agent.batch(&[(now, serving(&held)), (now, telemetry(&held, 1, now)), (now, failed(&held))]);
+    let mut batch =
+        agent.batch(&[(now, serving(&held)), (now, telemetry(&held, 1, now)), (now, failed(&held))]);
     let first = agent.send(&batch).await;
     let head = plane.settled_head().await;
     let again = agent.send(&batch).await;
@@ -111,7 +114,11 @@ async fn a_bad_item_is_refused_alone_recorded_and_changes_nothing_else() {
         ("malformed_item", now, json!({"kind": "surprise"})),
         ("malformed_item", now, json!("text")),
         ("blob_missing", now, blob),
-        ("cancel_not_requested", now, json!({"kind": "cancelled", "job": held.job, "cancelled": {"attempt": 1}})),
+        (
+            "cancel_not_requested",
+            now,
+            json!({"kind": "cancelled", "job": held.job, "cancelled": {"attempt": 1}}),
+        ),
     ];
     for (code, at, body) in &table {
         let head = plane.head().await;
@@ -179,8 +186,9 @@ async fn an_agent_is_told_to_stop_what_it_does_not_hold_and_what_was_cancelled()
     member.rpc("cancel_run", &cancel).await.ok();
     let held_json = json!([{"job": held.job, "attempt": held.attempt}]);
     assert_eq!(agent.beat(&[&held]).await.ok()["stop"], held_json);
-    let outcomes =
-        agent.report(&[(clock::now(), json!({"kind": "cancelled", "job": held.job, "cancelled": {"attempt": 1}}))]).await;
+    let outcomes = agent
+        .report(&[(clock::now(), json!({"kind": "cancelled", "job": held.job, "cancelled": {"attempt": 1}}))])
+        .await;
     assert!(matches!(outcomes[0], ItemOutcome::Accepted { .. }), "{outcomes:?}");
     plane.stop().await;
 }

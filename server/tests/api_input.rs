@@ -49,13 +49,21 @@ async fn bad_arguments_are_refused_and_nothing_is_written() {
         ("create_workload", workload(|w| w["p_scenarios"]["p_concurrency"] = json!("8")), 422),
         ("create_workload", workload(|w| w["p_scenarios"]["p_surprise"] = json!(1)), 422),
         ("create_workload", workload(|w| w["p_engine_args"] = json!({"no_such_flag": 1})), 400),
-        ("create_workload", json!({"p_project_code": "nowhere", "p_workload": workload(|_| {})["p_workload"]}), 404),
+        (
+            "create_workload",
+            json!({"p_project_code": "nowhere", "p_workload": workload(|_| {})["p_workload"]}),
+            404,
+        ),
         ("start_run", run(|_| {}), 404),
         ("start_run", run(|a| a["p_project_code"] = json!("nowhere")), 404),
         ("start_run", run(|a| a["p_hostname"] = json!(null)), 422),
         ("cancel_run", json!({"p_project_code": "taken", "p_workload_code": "w", "p_run_number": 1}), 404),
         ("cancel_run", json!({"p_project_code": "taken", "p_workload_code": "w", "p_run_number": "1"}), 422),
-        ("cancel_run", json!({"p_project_code": "taken", "p_workload_code": "w", "p_run_number": 99999999999u64}), 422),
+        (
+            "cancel_run",
+            json!({"p_project_code": "taken", "p_workload_code": "w", "p_run_number": 99999999999u64}),
+            422,
+        ),
         ("create_server_config_instance", json!({"p_config_code": "local-cpu", "p_hostname": "UPPER"}), 400),
         ("create_server_config_instance", json!({"p_config_code": "no-such", "p_hostname": "h"}), 400),
         ("create_api_token", json!({"p_name": "t", "p_scopes": ["everything"], "p_expires_in_days": 1}), 422),
@@ -95,7 +103,12 @@ async fn every_command_refuses_what_is_not_its_json() {
         ] {
             let answer = admin.post_text(&path, body).await;
             let error = answer.refused();
-            assert_eq!((answer.status.as_u16(), error.code.as_str()), (status, code), "{} {body:?}", command.name);
+            assert_eq!(
+                (answer.status.as_u16(), error.code.as_str()),
+                (status, code),
+                "{} {body:?}",
+                command.name
+            );
         }
         let deep = format!("{{\"a\":{}", "[".repeat(10_000));
         admin.post_text(&path, deep).await.refused();

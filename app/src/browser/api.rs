@@ -29,7 +29,12 @@ impl Trouble {
     }
 
     fn network() -> Self {
-        Self::new(0, "unreachable", "The control plane does not answer.", "Check that it runs; this page tries again by itself.")
+        Self::new(
+            0,
+            "unreachable",
+            "The control plane does not answer.",
+            "Check that it runs; this page tries again by itself.",
+        )
     }
 
     /// Whether trying again may help.
@@ -74,7 +79,10 @@ async fn send(
         Err(_) => String::new(),
     };
     if response.ok() {
-        return Ok(Answer { body: text, content_range: response.headers().get("content-range").ok().flatten() });
+        return Ok(Answer {
+            body: text,
+            content_range: response.headers().get("content-range").ok().flatten(),
+        });
     }
     let status = response.status();
     Err(match serde_json::from_str::<ApiError>(&text) {
@@ -86,7 +94,12 @@ async fn send(
 fn read<T: DeserializeOwned>(path: &str, body: &str) -> Result<T, Trouble> {
     serde_json::from_str(body).map_err(|error| {
         let path = path.split('?').next().unwrap_or(path);
-        Trouble::new(200, "unreadable_answer", format!("The answer of {path} could not be read: {error}"), "Reload the page: it may be older than the control plane.")
+        Trouble::new(
+            200,
+            "unreadable_answer",
+            format!("The answer of {path} could not be read: {error}"),
+            "Reload the page: it may be older than the control plane.",
+        )
     })
 }
 
@@ -120,7 +133,11 @@ pub async fn get<T: DeserializeOwned>(path: &str, at_least: i64) -> Result<T, Tr
 /// As [`get`].
 pub async fn rows(path: &str, at_least: i64, count: bool) -> Result<(Vec<Row>, Option<usize>), Trouble> {
     let answer = send("GET", path, None, &reading("application/json", at_least, count)).await?;
-    let total = answer.content_range.as_deref().and_then(|range| range.rsplit('/').next()).and_then(|n| n.parse().ok());
+    let total = answer
+        .content_range
+        .as_deref()
+        .and_then(|range| range.rsplit('/').next())
+        .and_then(|n| n.parse().ok());
     Ok((read(path, &answer.body)?, total))
 }
 
@@ -153,7 +170,10 @@ pub async fn command(name: &str, arguments: &impl Serialize) -> Result<CommandRe
     let body = serde_json::to_string(arguments)
         .map_err(|error| Trouble::new(0, "unwritable_request", error.to_string(), ""))?;
     // A request that something on the way sends again does its work once.
-    let key = format!("{:x}-{:x}", (js_sys::Math::random() * 1e15) as u64, (js_sys::Math::random() * 1e15) as u64);
-    let answer = send("POST", &path, Some(body), &[("accept", "application/json".into()), ("idempotency-key", key)]).await?;
+    let key =
+        format!("{:x}-{:x}", (js_sys::Math::random() * 1e15) as u64, (js_sys::Math::random() * 1e15) as u64);
+    let answer =
+        send("POST", &path, Some(body), &[("accept", "application/json".into()), ("idempotency-key", key)])
+            .await?;
     read(&path, &answer.body)
 }

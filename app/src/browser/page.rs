@@ -89,7 +89,11 @@ impl Page {
     pub fn switch_theme(self) {
         let dark = match self.theme.get_untracked().as_deref() {
             Some(theme) => theme == "dark",
-            None => window().match_media("(prefers-color-scheme: dark)").ok().flatten().is_some_and(|m| m.matches()),
+            None => window()
+                .match_media("(prefers-color-scheme: dark)")
+                .ok()
+                .flatten()
+                .is_some_and(|m| m.matches()),
         };
         let theme = if dark { "light" } else { "dark" };
         store("theme", Some(theme));

@@ -84,7 +84,9 @@ pub fn elbow(line: &Traffic) -> Option<Elbow> {
 
 /// The elbow in words, with what it does to a latency where both points have one.
 pub fn elbow_words(elbow: &Elbow, name: &str, latency: Option<&Traffic>) -> String {
-    let at = |c: f64| latency.and_then(|l| l.points.iter().find(|p| p.concurrency == c && !p.running)).map(|p| p.value);
+    let at = |c: f64| {
+        latency.and_then(|l| l.points.iter().find(|p| p.concurrency == c && !p.running)).map(|p| p.value)
+    };
     let change = if elbow.gain < 0.0 {
         format!("{} loses {:.0} %", elbow.next, -elbow.gain * 100.0)
     } else {
@@ -121,7 +123,8 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
     let (mut traces, mut notes, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
     let height = |value: f64| if options.log { value.max(1e-9).log10() } else { value };
     let heights = || all().map(|p| height(p.value));
-    let span = heights().fold(f64::NEG_INFINITY, f64::max) - if options.log { heights().fold(f64::INFINITY, f64::min) } else { 0.0 };
+    let span = heights().fold(f64::NEG_INFINITY, f64::max)
+        - if options.log { heights().fold(f64::INFINITY, f64::min) } else { 0.0 };
     for (place, line) in lines.iter().enumerate().filter(|(_, l)| !l.points.is_empty()) {
         let ink = series(place);
         let symbol = MARKERS[place % MARKERS.len()];
@@ -152,7 +155,10 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
         {
             // The name stands after the last point; of two that end close together, one above and one below.
             let near = |other: &Traffic| {
-                let end = other.points.last().filter(|p| other.name != line.name && p.concurrency == last.concurrency)?;
+                let end = other
+                    .points
+                    .last()
+                    .filter(|p| other.name != line.name && p.concurrency == last.concurrency)?;
                 let gap = height(last.value) - height(end.value);
                 (gap.abs() < span * 0.1).then_some(gap)
             };
@@ -161,18 +167,26 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
                 Some(_) => "top",
                 None => "middle",
             };
-            notes.push(note(&line.name, json!({"x": last.concurrency.log2(), "y": height(last.value), "xanchor": "left",
-                "yanchor": anchor, "xshift": 8, "font": {"size": 12, "color": ink}})));
+            notes.push(note(
+                &line.name,
+                json!({"x": last.concurrency.log2(), "y": height(last.value), "xanchor": "left",
+                "yanchor": anchor, "xshift": 8, "font": {"size": 12, "color": ink}}),
+            ));
         }
     }
     if let Some((x, y, words)) = &options.elbow {
-        traces.push(json!({"x": [x.log2()], "y": [y], "name": "elbow", "mode": "markers", "hoverinfo": "skip",
+        traces
+            .push(json!({"x": [x.log2()], "y": [y], "name": "elbow", "mode": "markers", "hoverinfo": "skip",
             "marker": {"size": 16, "symbol": "circle-open", "color": "--ink", "line": {"width": 1.5}}}));
-        shapes.push(json!({"type": "line", "x0": x.log2(), "x1": x.log2(), "yref": "paper", "y0": 0, "y1": 1,
+        shapes
+            .push(json!({"type": "line", "x0": x.log2(), "x1": x.log2(), "yref": "paper", "y0": 0, "y1": 1,
             "line": {"color": "--ink-3", "width": 1, "dash": "dot"}}));
         if !words.is_empty() {
-            notes.push(note(&words.replace(": ", ":<br>").replace(" and makes", "<br>and makes"), json!({"x": x.log2(), "yref": "paper", "y": 1,
-                "xanchor": "right", "yanchor": "top", "xshift": -14, "align": "right"})));
+            notes.push(note(
+                &words.replace(": ", ":<br>").replace(" and makes", "<br>and makes"),
+                json!({"x": x.log2(), "yref": "paper", "y": 1,
+                "xanchor": "right", "yanchor": "top", "xshift": -14, "align": "right"}),
+            ));
         }
     }
 
@@ -227,13 +241,18 @@ mod tests {
     use super::*;
 
     fn line(points: &[(f64, f64)]) -> Traffic {
-        let points = points.iter().map(|(concurrency, value)| Measured { concurrency: *concurrency, value: *value, running: false });
+        let points = points.iter().map(|(concurrency, value)| Measured {
+            concurrency: *concurrency,
+            value: *value,
+            running: false,
+        });
         Traffic { name: "isl512-osl256".into(), points: points.collect() }
     }
 
     #[test]
     fn the_elbow_is_where_doubling_stops_paying() {
-        let found = elbow(&line(&[(16.0, 1501.0), (32.0, 2569.0), (64.0, 3956.0), (128.0, 4445.0)])).expect("an elbow");
+        let found = elbow(&line(&[(16.0, 1501.0), (32.0, 2569.0), (64.0, 3956.0), (128.0, 4445.0)]))
+            .expect("an elbow");
         assert_eq!(found.concurrency, 64.0);
         let latency = line(&[(64.0, 402.0), (128.0, 1610.0)]);
         assert_eq!(
@@ -251,7 +270,8 @@ mod tests {
     #[test]
     fn traffic_keeps_the_order_of_the_run() {
         let row = |scenario: &str, concurrency: u32| -> Row {
-            serde_json::from_value(json!({"scenario_code": scenario, "concurrency": concurrency, "v": 1.0})).expect("a row")
+            serde_json::from_value(json!({"scenario_code": scenario, "concurrency": concurrency, "v": 1.0}))
+                .expect("a row")
         };
         let rows = [row("c8-isl2048", 8), row("c1-isl512", 1), row("c1-isl2048", 1)];
         let lines = lines(&rows, |r| r.number("v").map(|v| (v, false)));

@@ -97,7 +97,11 @@ pub fn ticks(most: f64, about: usize) -> Vec<f64> {
     }
     let rough = most / about.max(1) as f64;
     let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|s| s * power).find(|s| *s >= rough * 0.999).unwrap_or(10.0 * power);
+    let step = [1.0, 2.0, 2.5, 5.0, 10.0]
+        .into_iter()
+        .map(|s| s * power)
+        .find(|s| *s >= rough * 0.999)
+        .unwrap_or(10.0 * power);
     let count = (most / step * 0.999_999).ceil() as usize;
     (0..=count).map(|i| i as f64 * step).collect()
 }

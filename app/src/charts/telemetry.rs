@@ -34,7 +34,15 @@ pub struct Quantity {
 impl Quantity {
     /// Power of each GPU, against its limit where that is known.
     pub fn gpu_power() -> Self {
-        Self { prefix: "gpu", metric: "power_w", title: "GPU power", unit: "W", scale: 1.0, top: None, limit: None }
+        Self {
+            prefix: "gpu",
+            metric: "power_w",
+            title: "GPU power",
+            unit: "W",
+            scale: 1.0,
+            top: None,
+            limit: None,
+        }
     }
 
     /// Utilization of each GPU.
@@ -137,7 +145,8 @@ pub fn figure(feed: &JobFeed, quantity: &Quantity, colour: &str) -> Figure {
     if lines.is_empty() {
         return Figure::default();
     }
-    let seconds = |line: &[Point]| line.iter().map(|p| ((p.at - begin) / 100.0).round() / 10.0).collect::<Vec<f64>>();
+    let seconds =
+        |line: &[Point]| line.iter().map(|p| ((p.at - begin) / 100.0).round() / 10.0).collect::<Vec<f64>>();
     let shown = |value: f64| (value * quantity.scale * 1000.0).round() / 1000.0;
 
     let many = lines.len() > 2;
@@ -151,7 +160,8 @@ pub fn figure(feed: &JobFeed, quantity: &Quantity, colour: &str) -> Figure {
                 .collect()
         };
         let edge = |y: Vec<f64>, fill: bool| {
-            let mut trace = json!({"x": x, "y": y, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"});
+            let mut trace =
+                json!({"x": x, "y": y, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"});
             if fill {
                 trace["fill"] = json!("tonexty");
                 trace["fillcolor"] = json!(format!("{colour}@18"));
@@ -184,8 +194,11 @@ pub fn figure(feed: &JobFeed, quantity: &Quantity, colour: &str) -> Figure {
     if let Some((at, name)) = limit {
         shapes.push(json!({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": at, "y1": at,
             "line": {"width": 1, "dash": "dot", "color": "--ink-3"}}));
-        notes.push(note(&format!("{} {} {name}", significant(at), quantity.unit), json!({"xref": "paper", "x": 1, "y": at, "xanchor": "right", "yanchor": "bottom",
-            "font": {"size": 12, "color": "--ink-3"}})));
+        notes.push(note(
+            &format!("{} {} {name}", significant(at), quantity.unit),
+            json!({"xref": "paper", "x": 1, "y": at, "xanchor": "right", "yanchor": "bottom",
+            "font": {"size": 12, "color": "--ink-3"}}),
+        ));
     }
     let span = ((end - begin) / 1000.0).max(10.0);
     Figure {
@@ -195,7 +208,9 @@ pub fn figure(feed: &JobFeed, quantity: &Quantity, colour: &str) -> Figure {
             "xaxis": axis(json!({"showgrid": false, "range": [0, span], "ticksuffix": " s", "nticks": 8, "showspikes": true})),
             "yaxis": axis(json!({"range": [0, range_top], "tickvals": tick_values})),
         })),
-        head: std::iter::once("Second".to_owned()).chain(lines.iter().map(|(name, _)| name.clone())).collect(),
+        head: std::iter::once("Second".to_owned())
+            .chain(lines.iter().map(|(name, _)| name.clone()))
+            .collect(),
         rows: table(&lines, begin, quantity.scale),
         summary: summary(&lines, quantity, (end - begin) / 1000.0),
     }
@@ -269,9 +284,8 @@ mod tests {
     fn feed(gpus: usize, seconds: usize) -> JobFeed {
         let mut feed = JobFeed::default();
         for gpu in 0..gpus {
-            let line = (0..seconds)
-                .map(|s| Point { at: s as f64 * 1000.0, min: 0.4, avg: 0.5, max: 0.6 })
-                .collect();
+            let line =
+                (0..seconds).map(|s| Point { at: s as f64 * 1000.0, min: 0.4, avg: 0.5, max: 0.6 }).collect();
             feed.lines.insert((format!("gpu{gpu}"), "utilization".into()), line);
         }
         feed

@@ -24,13 +24,15 @@ pub fn OneEvent(position: i64) -> impl IntoView {
     let history = RwSignal::new(None::<Result<History, Trouble>>);
     Effect::new(move |_| {
         let Some(row) = rows.first() else { return };
-        let request = format!("/api/history?stream={}&after={}&limit=1", percent(&row.text("stream")), position - 1);
+        let request =
+            format!("/api/history?stream={}&after={}&limit=1", percent(&row.text("stream")), position - 1);
         spawn_local(async move {
             let answer = api::get::<History>(&request, page.live.at_least()).await;
             history.try_set(Some(answer));
         });
     });
-    let title = Memo::new(move |_| rows.first().map_or_else(|| format!("Event {position}"), |r| r.text("type")));
+    let title =
+        Memo::new(move |_| rows.first().map_or_else(|| format!("Event {position}"), |r| r.text("type")));
     view! {
         {move || {
             let note = rows.first().map_or_else(String::new, |r| format!("position {} · version {} of its stream", count(position), r.text("version")));
@@ -55,7 +57,10 @@ pub fn OneEvent(position: i64) -> impl IntoView {
 fn body(row: &Row, history: RwSignal<Option<Result<History, Trouble>>>, position: i64) -> AnyView {
     let text = |key: &str| row.text(key);
     let stream = text("stream");
-    let path = stream.split_once('/').filter(|(kind, _)| matches!(*kind, "job" | "run" | "project" | "workload")).map(|(_, path)| format!("/projects/{path}"));
+    let path = stream
+        .split_once('/')
+        .filter(|(kind, _)| matches!(*kind, "job" | "run" | "project" | "workload"))
+        .map(|(_, path)| format!("/projects/{path}"));
     let (hash, time) = (text("hash"), text("occurred_at"));
     view! {
         <dl class="definitions">

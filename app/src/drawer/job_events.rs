@@ -37,7 +37,15 @@ pub fn JobEvents(job: String) -> impl IntoView {
         }
     });
     let tabs = vec![
-        ("Provenance", vec![("drawer", "proof".to_owned()), ("job", job.clone()), ("metric", "output_tokens_per_second".to_owned())], false),
+        (
+            "Provenance",
+            vec![
+                ("drawer", "proof".to_owned()),
+                ("job", job.clone()),
+                ("metric", "output_tokens_per_second".to_owned()),
+            ],
+            false,
+        ),
         ("Events", vec![("drawer", "events".to_owned()), ("job", job)], true),
     ];
     view! {

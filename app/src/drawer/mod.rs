@@ -71,6 +71,9 @@ pub fn Drawer() -> impl IntoView {
     }
 }
 
+/// A tab of the drawer: its name, its address keys, whether it is this one.
+type Tab = (&'static str, Vec<(&'static str, String)>, bool);
+
 /// The drawer's head: what it is about, and the way out.
 #[component]
 fn Head(
@@ -82,10 +85,12 @@ fn Head(
     note: Signal<String>,
     /// Tabs: name, address keys, whether it is this one.
     #[prop(default = Vec::new())]
-    tabs: Vec<(&'static str, Vec<(&'static str, String)>, bool)>,
+    tabs: Vec<Tab>,
 ) -> impl IntoView {
     let location = use_location();
-    let to = move |pairs: &[(&str, &str)]| location.pathname.with(|p| location.search.with(|s| drawer_href(p, s, pairs)));
+    let to = move |pairs: &[(&str, &str)]| {
+        location.pathname.with(|p| location.search.with(|s| drawer_href(p, s, pairs)))
+    };
     let tab_views = tabs
         .into_iter()
         .map(|(name, pairs, here)| {

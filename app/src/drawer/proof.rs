@@ -22,7 +22,9 @@ pub fn event_href(position: i64) -> Signal<String> {
     let location = use_location();
     let position = position.to_string();
     Signal::derive(move || {
-        location.pathname.with(|p| location.search.with(|s| drawer_href(p, s, &[("drawer", "event"), ("position", &position)])))
+        location.pathname.with(|p| {
+            location.search.with(|s| drawer_href(p, s, &[("drawer", "event"), ("position", &position)]))
+        })
     })
 }
 
@@ -60,8 +62,11 @@ fn once(words: &str) -> String {
 #[component]
 pub fn Proof(job: String, metric: String) -> impl IntoView {
     let page = Page::expect();
-    let label = column(&metric).map_or_else(|| metric.clone(), |c| c.definition().split(':').next().unwrap_or(c.label).to_owned());
-    let definition = column(&metric).map_or_else(String::new, |c| c.definition().split_once(": ").map_or_else(String::new, |(_, d)| d.to_owned()));
+    let label = column(&metric)
+        .map_or_else(|| metric.clone(), |c| c.definition().split(':').next().unwrap_or(c.label).to_owned());
+    let definition = column(&metric).map_or_else(String::new, |c| {
+        c.definition().split_once(": ").map_or_else(String::new, |(_, d)| d.to_owned())
+    });
     let stream = format!("job/{job}");
     let request = format!("/api/v_benchmark_results?job=eq.{}", percent(&stream));
     let result = use_rows(move || Some(request.clone()));
@@ -78,7 +83,11 @@ pub fn Proof(job: String, metric: String) -> impl IntoView {
         });
     });
     let tabs = vec![
-        ("Provenance", vec![("drawer", "proof".to_owned()), ("job", job.clone()), ("metric", metric.clone())], true),
+        (
+            "Provenance",
+            vec![("drawer", "proof".to_owned()), ("job", job.clone()), ("metric", metric.clone())],
+            true,
+        ),
         ("Events", vec![("drawer", "events".to_owned()), ("job", job.clone())], false),
     ];
     let (named, of) = (metric.clone(), job.clone());
@@ -105,7 +114,10 @@ fn verdict(row: &Row, metric: &str) -> AnyView {
         marks.push(view! { <p><span class="status" data-status="simulated">"simulated"</span>" "<span class="quiet">"served by benchtrail-refserver, not by a model"</span></p> }.into_any());
     }
     for rule in row.list("flags") {
-        marks.push(view! { <p><span class="status" data-status="flagged">{rule.replace('_', " ")}</span></p> }.into_any());
+        marks.push(
+            view! { <p><span class="status" data-status="flagged">{rule.replace('_', " ")}</span></p> }
+                .into_any(),
+        );
     }
     view! {
         {marks}
@@ -169,29 +181,54 @@ fn chain_link(link: &ChainLink, job: &str, metric: &str) -> AnyView {
 }
 
 fn facts(output: Option<&EventView>, completed: Option<&EventView>, row: &Row) -> AnyView {
-    let text = |path: &str| output.and_then(|e| e.payload.pointer(path)).map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned));
+    let text = |path: &str| {
+        output
+            .and_then(|e| e.payload.pointer(path))
+            .map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned))
+    };
     let mut pairs: Vec<(&str, AnyView)> = Vec::new();
     if let Some(event) = output {
         pairs.push(("Result", view! { <a class="link" href=event_href(event.position) data-noscroll="">{event.event_type.clone()}</a> }.into_any()));
-        pairs.push(("Hash", view! { <span class="key" title=event.hash.clone()>{short_hash(&event.hash)}</span> }.into_any()));
+        pairs.push((
+            "Hash",
+            view! { <span class="key" title=event.hash.clone()>{short_hash(&event.hash)}</span> }.into_any(),
+        ));
         pairs.push(("Recorded", event.recorded_at.to_string().into_any()));
     }
     if let Some(tool) = text("/invocation/tool_code") {
-        pairs.push(("Tool", once(&format!("{tool} {}", text("/invocation/tool_version").unwrap_or_default())).into_any()));
+        pairs.push((
+            "Tool",
+            once(&format!("{tool} {}", text("/invocation/tool_version").unwrap_or_default())).into_any(),
+        ));
     }
     if let Some(sha) = text("/invocation/summary_sha256") {
-        pairs.push(("Summary", view! { <span class="key" title=sha.clone()>{short_hash(&sha)}</span> }.into_any()));
+        pairs.push((
+            "Summary",
+            view! { <span class="key" title=sha.clone()>{short_hash(&sha)}</span> }.into_any(),
+        ));
     }
-    if let Some(samples) = completed.and_then(|e| e.payload.get("telemetry_samples")).and_then(serde_json::Value::as_i64) {
+    if let Some(samples) =
+        completed.and_then(|e| e.payload.get("telemetry_samples")).and_then(serde_json::Value::as_i64)
+    {
         pairs.push(("Telemetry", format!("{} samples taken by the agent", count(samples)).into_any()));
     }
-    if let Some(lines) = completed.and_then(|e| e.payload.get("log_lines")).and_then(serde_json::Value::as_i64) {
+    if let Some(lines) =
+        completed.and_then(|e| e.payload.get("log_lines")).and_then(serde_json::Value::as_i64)
+    {
         pairs.push(("Logs", format!("{} lines read by the agent", count(lines)).into_any()));
     }
     if let Some(offset) = text("/summary/host/clock_offset_ms").filter(|o| o != "null") {
         pairs.push(("Clock", format!("{offset} ms from NTP").into_any()));
     }
-    pairs.push(("Requests", format!("{} succeeded, {} failed", count(row.whole("requests_succeeded").unwrap_or(0)), count(row.whole("requests_failed").unwrap_or(0))).into_any()));
+    pairs.push((
+        "Requests",
+        format!(
+            "{} succeeded, {} failed",
+            count(row.whole("requests_succeeded").unwrap_or(0)),
+            count(row.whole("requests_failed").unwrap_or(0))
+        )
+        .into_any(),
+    ));
     pairs.into_iter().map(|(name, value)| view! { <dt>{name}</dt><dd>{value}</dd> }).collect_view().into_any()
 }
 

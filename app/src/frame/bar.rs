@@ -29,7 +29,8 @@ pub fn Bar() -> impl IntoView {
 /// The steps from the organisation to here: word and link.
 pub fn crumbs(org: &str, path: &str) -> Vec<(String, String)> {
     let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
-    let mut crumbs = vec![(if org.is_empty() { "benchtrail".to_owned() } else { org.to_owned() }, "/".to_owned())];
+    let mut crumbs =
+        vec![(if org.is_empty() { "benchtrail".to_owned() } else { org.to_owned() }, "/".to_owned())];
     match parts.as_slice() {
         [] => crumbs.push(("dashboard".to_owned(), "/".to_owned())),
         ["projects", "new"] => {
@@ -87,7 +88,11 @@ pub fn jump_target(typed: &str) -> Option<String> {
     }
     let parts: Vec<&str> = typed.split('/').map(str::trim).collect();
     let path = match parts.as_slice() {
-        ["project", rest @ ..] | ["workload", rest @ ..] | ["run", rest @ ..] | ["job", rest @ ..] if rest.len() > 1 => rest.to_vec(),
+        ["project", rest @ ..] | ["workload", rest @ ..] | ["run", rest @ ..] | ["job", rest @ ..]
+            if rest.len() > 1 =>
+        {
+            rest.to_vec()
+        }
         ["server", ..] => return Some("/hardware".to_owned()),
         [first, rest @ ..] if !rest.is_empty() && !first.is_empty() => parts.clone(),
         _ => return Some(format!("/projects?q={}", encode(typed))),
@@ -150,7 +155,9 @@ fn Indicator() -> impl IntoView {
         Status::AtHead => "At the head of the log: everything that happened is on the page",
         Status::CatchingUp => "Behind the head of the log: events are coming in",
         Status::Connecting => "Waiting for the live stream",
-        Status::Reconnecting(_) => "The live stream broke: what you see may be old. It resumes where it stopped.",
+        Status::Reconnecting(_) => {
+            "The live stream broke: what you see may be old. It resumes where it stopped."
+        }
     };
     let position = move || {
         let shown = matches!(live.status.get(), Status::AtHead | Status::CatchingUp) && live.head.get() > 0;
@@ -190,7 +197,10 @@ mod tests {
 
     #[test]
     fn crumbs_are_natural_keys() {
-        assert_eq!(words("/projects/acme/p1/w1/3/c8-isl512-osl256"), ["acme", "p1", "w1", "run 3", "c8-isl512-osl256"]);
+        assert_eq!(
+            words("/projects/acme/p1/w1/3/c8-isl512-osl256"),
+            ["acme", "p1", "w1", "run 3", "c8-isl512-osl256"]
+        );
         assert_eq!(words("/"), ["acme", "dashboard"]);
         assert_eq!(words("/projects/new"), ["acme", "projects", "new"]);
     }
@@ -207,7 +217,11 @@ mod tests {
     #[test]
     fn the_drawer_leaves_the_rest_of_the_address_alone() {
         assert_eq!(
-            drawer_href("/reporting", "?status=completed&drawer=logs&source=tool", &[("drawer", "proof"), ("metric", "ttft_p50_ms")]),
+            drawer_href(
+                "/reporting",
+                "?status=completed&drawer=logs&source=tool",
+                &[("drawer", "proof"), ("metric", "ttft_p50_ms")]
+            ),
             "/reporting?status=completed&drawer=proof&metric=ttft_p50_ms"
         );
     }

@@ -21,7 +21,9 @@ const KEYS: [(&str, &str); 9] = [
 pub fn is_typing() -> bool {
     document().active_element().is_some_and(|element| {
         matches!(element.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT")
-            && element.get_attribute("type").is_none_or(|t| !matches!(t.as_str(), "checkbox" | "radio" | "range"))
+            && element
+                .get_attribute("type")
+                .is_none_or(|t| !matches!(t.as_str(), "checkbox" | "radio" | "range"))
     })
 }
 
@@ -40,13 +42,19 @@ pub fn Keys() -> impl IntoView {
         let key = event.key();
         if key == "Escape" {
             if is_typing() {
-                if let Some(field) = document().active_element().and_then(|e| e.dyn_into::<web_sys::HtmlElement>().ok()) {
+                if let Some(field) =
+                    document().active_element().and_then(|e| e.dyn_into::<web_sys::HtmlElement>().ok())
+                {
                     let _ = field.blur();
                 }
             } else if shown.get_untracked() {
                 shown.set(false);
             } else if location.search.get_untracked().contains("drawer") {
-                let to = super::bar::drawer_href(&location.pathname.get_untracked(), &location.search.get_untracked(), &[]);
+                let to = super::bar::drawer_href(
+                    &location.pathname.get_untracked(),
+                    &location.search.get_untracked(),
+                    &[],
+                );
                 navigate(&to, NavigateOptions { scroll: false, ..NavigateOptions::default() });
             }
             return;

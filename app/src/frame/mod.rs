@@ -32,7 +32,11 @@ pub fn App() -> impl IntoView {
         // A drawer takes its own column: the rail gives way, unless the reader wants it wide.
         let room = if page.drawer_open.get() { 1640.0 } else { 1360.0 };
         let narrow = page.narrow.get().unwrap_or(width > 720.0 && width < room);
-        let _ = if narrow { root.set_attribute("data-rail", "narrow") } else { root.remove_attribute("data-rail") };
+        let _ = if narrow {
+            root.set_attribute("data-rail", "narrow")
+        } else {
+            root.remove_attribute("data-rail")
+        };
     });
     view! {
         <Router>
@@ -97,7 +101,8 @@ fn Frame() -> impl IntoView {
 #[component]
 fn Guard(children: ChildrenFn) -> impl IntoView {
     let page = Page::expect();
-    let reader = Memo::new(move |_| page.session.with(|s| s.as_ref().map(|s| (s.user.clone(), s.org.clone()))));
+    let reader =
+        Memo::new(move |_| page.session.with(|s| s.as_ref().map(|s| (s.user.clone(), s.org.clone()))));
     move || match reader.get() {
         Some(_) => children().into_any(),
         None => view! { <pages::Waiting/> }.into_any(),

@@ -103,21 +103,34 @@ impl Counts {
         let page = Page::expect();
         // Only who may see something asks for it; another reader asks again.
         let known = move || page.session.with(Option::is_some);
-        let projects = use_rows_counted(move || known().then(|| "/api/v_projects?archived=is.false&limit=1".to_owned()));
-        let results = use_rows_counted(move || known().then(|| "/api/v_benchmark_results?limit=1".to_owned()));
-        let running = use_rows_counted(move || known().then(|| "/api/v_jobs?status=eq.running&limit=1".to_owned()));
+        let projects =
+            use_rows_counted(move || known().then(|| "/api/v_projects?archived=is.false&limit=1".to_owned()));
+        let results =
+            use_rows_counted(move || known().then(|| "/api/v_benchmark_results?limit=1".to_owned()));
+        let running =
+            use_rows_counted(move || known().then(|| "/api/v_jobs?status=eq.running&limit=1".to_owned()));
         let servers = use_rows(move || known().then(|| "/api/v_servers?select=state,server".to_owned()));
         Effect::new(move |_| {
             let org = page.org();
             if !org.is_empty() {
                 let topics = vec![format!("{org}:project+run+job+server")];
                 keep_live(projects, topics.clone(), |_, _| false, |e| live::kind(e) == "project");
-                keep_live(results, topics.clone(), |_, _| false, |e| e.event_type.starts_with("tool_output."));
+                keep_live(
+                    results,
+                    topics.clone(),
+                    |_, _| false,
+                    |e| e.event_type.starts_with("tool_output."),
+                );
                 keep_live(running, topics.clone(), |_, _| false, |e| live::kind(e) == "job");
                 keep_live(servers, topics, live::fold_server, |e| live::kind(e) == "server");
             }
         });
-        Self { projects: projects.total, results: results.total, running: running.total, servers: servers.rows }
+        Self {
+            projects: projects.total,
+            results: results.total,
+            running: running.total,
+            servers: servers.rows,
+        }
     }
 
     fn of(self, path: &str, page: Page) -> String {
@@ -125,7 +138,9 @@ impl Counts {
         match path {
             "/projects" => shown(self.projects.get()),
             "/reporting" => shown(self.results.get()),
-            "/monitoring" => self.running.get().filter(|n| *n > 0).map_or_else(String::new, |n| format!("{n} running")),
+            "/monitoring" => {
+                self.running.get().filter(|n| *n > 0).map_or_else(String::new, |n| format!("{n} running"))
+            }
             "/hardware" => self.servers.with(|rows| {
                 let Some(rows) = rows.as_ref().filter(|r| !r.is_empty()) else { return String::new() };
                 format!("{} of {}", rows.iter().filter(|r| r.text("state") == "online").count(), rows.len())

@@ -12,8 +12,8 @@ use crate::browser::page::Page;
 use crate::browser::remote::use_rows;
 use crate::format::{clock, count};
 use crate::frame::drawer_href;
-use crate::parts::{PageHead, Progress};
 use crate::parts::states::{Empty, when_there};
+use crate::parts::{PageHead, Progress};
 use crate::row::Row;
 use crate::state::query::Query;
 use crate::state::report::percent;
@@ -34,12 +34,20 @@ struct Filter {
 impl Filter {
     fn read(query: &Query) -> Self {
         let word = |key: &str| query.get(key).unwrap_or_default().to_owned();
-        Self { stream: word("stream"), kind: word("type"), actor: word("actor"), before: query.get("before").and_then(|b| b.parse().ok()) }
+        Self {
+            stream: word("stream"),
+            kind: word("type"),
+            actor: word("actor"),
+            before: query.get("before").and_then(|b| b.parse().ok()),
+        }
     }
 
     fn write(&self, query: &mut Query) {
         let word = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        query.set("stream", word(&self.stream).as_deref()).set("type", word(&self.kind).as_deref()).set("actor", word(&self.actor).as_deref());
+        query
+            .set("stream", word(&self.stream).as_deref())
+            .set("type", word(&self.kind).as_deref())
+            .set("actor", word(&self.actor).as_deref());
         query.set("before", self.before.map(|b| b.to_string()).as_deref());
     }
 
@@ -173,7 +181,10 @@ fn Verify() -> impl IntoView {
                         None => Walk::Going(to, head),
                         Some(fault) => Walk::Fault(
                             fault.get("position").and_then(Value::as_i64).unwrap_or(from),
-                            fault.get("what").map(|w| w.as_str().map_or_else(|| w.to_string(), str::to_owned)).unwrap_or_default(),
+                            fault
+                                .get("what")
+                                .map(|w| w.as_str().map_or_else(|| w.to_string(), str::to_owned))
+                                .unwrap_or_default(),
                         ),
                     },
                 };
@@ -187,12 +198,14 @@ fn Verify() -> impl IntoView {
             walk.try_set(Walk::Fits(head));
         });
     };
-    let words = move || match walk.get() {
+    let words = move || {
+        match walk.get() {
         Walk::Idle => view! { <span class="quiet">"SHA-256 chains every event to the one before: walk it to see that nothing was changed"</span> }.into_any(),
         Walk::Going(at, of) => view! { <span><span class="status" data-status="running">"verifying"</span>" "<span class="quiet">{format!("position {} of {} · every hash fits so far", count(at), count(of))}</span></span> }.into_any(),
         Walk::Fits(of) => view! { <span data-testid="verified"><span class="status" data-status="completed">"intact"</span>" "<span class="quiet">{format!("all {} events fit, 1 to {}", count(of), count(of))}</span></span> }.into_any(),
         Walk::Fault(at, what) => view! { <span><span class="status" data-status="failed">{format!("does not fit at position {}", count(at))}</span>" "<span class="quiet">{what}</span></span> }.into_any(),
         Walk::Refused(message) => view! { <span class="status" data-status="failed">{message}</span> }.into_any(),
+    }
     };
     let share = Signal::derive(move || match walk.get() {
         Walk::Going(at, of) => Some(at as f64 / of.max(1) as f64),
@@ -265,7 +278,12 @@ mod tests {
 
     #[test]
     fn the_filters_survive_the_address() {
-        let filter = Filter { stream: "job/acme/".into(), kind: "job.claimed".into(), actor: "agent".into(), before: Some(40) };
+        let filter = Filter {
+            stream: "job/acme/".into(),
+            kind: "job.claimed".into(),
+            actor: "agent".into(),
+            before: Some(40),
+        };
         let mut query = Query::default();
         filter.write(&mut query);
         assert_eq!(Filter::read(&Query::parse(&query.write())), filter);

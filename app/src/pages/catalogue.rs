@@ -9,13 +9,16 @@ use crate::parts::PageHead;
 use crate::parts::states::{Empty, when_there};
 use crate::state::query::Query;
 
-const TABS: [(&str, &str); 4] = [("", "Models"), ("frameworks", "Frameworks"), ("tools", "Tools"), ("metrics", "Metrics")];
+const TABS: [(&str, &str); 4] =
+    [("", "Models"), ("frameworks", "Frameworks"), ("tools", "Tools"), ("metrics", "Metrics")];
 
 /// The page.
 #[component]
 pub fn Catalogue() -> impl IntoView {
     let location = use_location();
-    let tab = Memo::new(move |_| location.search.with(|s| Query::parse(s).get("tab").unwrap_or_default().to_owned()));
+    let tab = Memo::new(move |_| {
+        location.search.with(|s| Query::parse(s).get("tab").unwrap_or_default().to_owned())
+    });
     let tabs = TABS.map(|(word, name)| {
         let href = if word.is_empty() { "/catalogue".to_owned() } else { format!("/catalogue?tab={word}") };
         view! { <a href=href data-noscroll="" aria-current=move || tab.with(|t| t == word).then_some("page")>{name}</a> }
@@ -35,11 +38,19 @@ pub fn Catalogue() -> impl IntoView {
 
 fn listing(request: &'static str, columns: &'static [(&'static str, &'static str)]) -> AnyView {
     let rows = use_rows(move || Some(request.to_owned()));
-    when_there(rows, 8, || view! { <Empty words="Nothing in the catalogue yet: benchtrail seed fills it."/> }.into_any(), move |list| {
-        // Only the columns that the view has.
-        let shown: Vec<_> = columns.iter().filter(|(key, _)| list.iter().any(|r| r.value(key).is_some())).collect();
-        let heads = shown.iter().map(|(key, name)| view! { <th scope="col" class:number=is_number(key)>{*name}</th> }).collect_view();
-        let lines = list.iter().map(|row| {
+    when_there(
+        rows,
+        8,
+        || view! { <Empty words="Nothing in the catalogue yet: benchtrail seed fills it."/> }.into_any(),
+        move |list| {
+            // Only the columns that the view has.
+            let shown: Vec<_> =
+                columns.iter().filter(|(key, _)| list.iter().any(|r| r.value(key).is_some())).collect();
+            let heads = shown
+                .iter()
+                .map(|(key, name)| view! { <th scope="col" class:number=is_number(key)>{*name}</th> })
+                .collect_view();
+            let lines = list.iter().map(|row| {
             let cells = shown.iter().enumerate().map(|(place, (key, name))| {
                 let text = match *key {
                     "params_b_total" => maybe(row.number(key)),
@@ -56,14 +67,15 @@ fn listing(request: &'static str, columns: &'static [(&'static str, &'static str
             });
             view! { <tr>{cells.collect_view()}</tr> }
         });
-        view! {
+            view! {
             <div class="table-scroll">
                 <table class="data-table" data-testid="catalogue"><caption class="visually-hidden">"Catalogue"</caption><thead><tr>{heads}</tr></thead><tbody>{lines.collect_view()}</tbody></table>
             </div>
             <p class="table-foot">{format!("1–{0} of {0}", list.len())}</p>
         }
         .into_any()
-    })
+        },
+    )
 }
 
 fn is_number(key: &str) -> bool {

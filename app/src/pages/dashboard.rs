@@ -18,9 +18,20 @@ use crate::state::live;
 pub fn Dashboard() -> impl IntoView {
     let page = Page::expect();
     let org = page.org_now();
-    let running = use_rows(|| Some("/api/v_jobs?status=in.(queued,running)&order=claimed_at.asc.nullslast,position.asc&limit=100".into()));
-    let ended = use_rows(|| Some("/api/v_jobs?status=in.(completed,failed,cancelled)&order=finished_at.desc.nullslast&limit=14".into()));
-    let results = use_rows(|| Some("/api/v_benchmark_results?order=finished_at.desc.nullslast&limit=20".into()));
+    let running = use_rows(|| {
+        Some(
+            "/api/v_jobs?status=in.(queued,running)&order=claimed_at.asc.nullslast,position.asc&limit=100"
+                .into(),
+        )
+    });
+    let ended = use_rows(|| {
+        Some(
+            "/api/v_jobs?status=in.(completed,failed,cancelled)&order=finished_at.desc.nullslast&limit=14"
+                .into(),
+        )
+    });
+    let results =
+        use_rows(|| Some("/api/v_benchmark_results?order=finished_at.desc.nullslast&limit=20".into()));
     let servers = use_rows(|| Some("/api/v_servers?order=server.asc".into()));
     let topics = vec![format!("{}:run+job+server+progress", if org.is_empty() { "_" } else { &org })];
     keep_live(running, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
@@ -30,7 +41,12 @@ pub fn Dashboard() -> impl IntoView {
     let feeds = use_feeds(if org.is_empty() { "_" } else { &org }, "telemetry+progress");
 
     let now = RwSignal::new(now_ms());
-    if let Ok(timer) = set_interval_with_handle(move || { now.try_set(now_ms()); }, std::time::Duration::from_secs(5)) {
+    if let Ok(timer) = set_interval_with_handle(
+        move || {
+            now.try_set(now_ms());
+        },
+        std::time::Duration::from_secs(5),
+    ) {
         on_cleanup(move || timer.clear());
     }
     view! {
@@ -107,7 +123,13 @@ fn running_words(rows: &[Row]) -> String {
     let plural = |n: usize| if n == 1 { "" } else { "s" };
     let mut words = Vec::new();
     if !running.is_empty() {
-        words.push(format!("{} job{} on {} server{}", running.len(), plural(running.len()), hosts.len(), plural(hosts.len())));
+        words.push(format!(
+            "{} job{} on {} server{}",
+            running.len(),
+            plural(running.len()),
+            hosts.len(),
+            plural(hosts.len())
+        ));
     }
     if queued > 0 {
         words.push(format!("{queued} queued"));

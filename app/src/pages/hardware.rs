@@ -22,7 +22,9 @@ pub fn Hardware() -> impl IntoView {
     let servers = use_rows(|| Some("/api/v_servers?order=server.asc".into()));
     let org = page.org_now();
     if !org.is_empty() {
-        keep_live(servers, vec![format!("{org}:server+job")], live::fold_server, |e| matches!(live::kind(e), "server" | "job"));
+        keep_live(servers, vec![format!("{org}:server+job")], live::fold_server, |e| {
+            matches!(live::kind(e), "server" | "job")
+        });
     }
     let now = RwSignal::new(now_ms());
     if let Ok(timer) = set_interval_with_handle(
@@ -57,7 +59,11 @@ pub fn Hardware() -> impl IntoView {
 
 fn words(servers: &[Row]) -> String {
     let online = servers.iter().filter(|s| s.text("state") == "online").count();
-    if servers.is_empty() { "hosts that serve models and generate load".to_owned() } else { format!("{online} of {} online", servers.len()) }
+    if servers.is_empty() {
+        "hosts that serve models and generate load".to_owned()
+    } else {
+        format!("{online} of {} online", servers.len())
+    }
 }
 
 fn table(list: &[Row], now: RwSignal<f64>) -> AnyView {
@@ -120,7 +126,8 @@ fn table(list: &[Row], now: RwSignal<f64>) -> AnyView {
 #[component]
 fn AddServer(servers: Rows, adding: RwSignal<bool>) -> impl IntoView {
     let page = Page::expect();
-    let (config, hostname, cost) = (RwSignal::new(String::new()), RwSignal::new(String::new()), RwSignal::new(String::new()));
+    let (config, hostname, cost) =
+        (RwSignal::new(String::new()), RwSignal::new(String::new()), RwSignal::new(String::new()));
     let configs = use_rows(|| Some("/api/v_server_configs?order=config_code.asc".into()));
     let trouble = RwSignal::new(None::<Trouble>);
     // The server's key and its command, once it is registered. The token in it is shown once.
@@ -145,7 +152,9 @@ fn AddServer(servers: Rows, adding: RwSignal<bool>) -> impl IntoView {
                 Ok(reply) => {
                     page.live.must_reach(reply.position);
                     servers.reload();
-                    let text = |key: &str| reply.keys.get(key).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
+                    let text = |key: &str| {
+                        reply.keys.get(key).and_then(|v| v.as_str()).unwrap_or_default().to_owned()
+                    };
                     made.try_set(Some((text("server"), text("bootstrap_command"))));
                     trouble.try_set(None);
                 }

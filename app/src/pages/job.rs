@@ -52,17 +52,30 @@ pub fn Job(org: String, project: String, workload: String, run: String, scenario
     keep_live(view.jobs, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
     keep_live(view.results, topics.clone(), |_, _| false, |e| live::kind(e) == "job");
     page.live.listen(topics, move |events| {
-        let changed = view.feed.try_update_untracked(|feed| events.iter().fold(false, |changed, e| feed.fold(e) | changed));
+        let changed = view
+            .feed
+            .try_update_untracked(|feed| events.iter().fold(false, |changed, e| feed.fold(e) | changed));
         if changed == Some(true) {
             view.feed.notify();
         }
     });
     fill_feed(view, job.clone());
 
-    let cancel = CancelJob { p_project_code: project.clone(), p_workload_code: workload, p_run_number: run.parse().unwrap_or(0), p_scenario_code: scenario.clone() };
+    let cancel = CancelJob {
+        p_project_code: project.clone(),
+        p_workload_code: workload,
+        p_run_number: run.parse().unwrap_or(0),
+        p_scenario_code: scenario.clone(),
+    };
     let events_job = path.clone();
     let location = use_location();
-    let events_href = move || drawer_href(&location.pathname.get(), &location.search.get(), &[("drawer", "events"), ("job", &events_job)]);
+    let events_href = move || {
+        drawer_href(
+            &location.pathname.get(),
+            &location.search.get(),
+            &[("drawer", "events"), ("job", &events_job)],
+        )
+    };
     view! {
         <PageHead
             title=scenario
@@ -94,7 +107,9 @@ fn marked(view: View) -> Row {
 fn head_words(job: &Row) -> String {
     let mut words = vec![format!("{} / run {}", job.text("workload_code"), job.text("run_number"))];
     match (job.millis("claimed_at"), job.millis("finished_at")) {
-        (Some(from), Some(to)) => words.push(format!("{} to {} UTC, {}", clock(from), clock(to), duration((to - from) / 1000.0))),
+        (Some(from), Some(to)) => {
+            words.push(format!("{} to {} UTC, {}", clock(from), clock(to), duration((to - from) / 1000.0)))
+        }
         (Some(from), None) => words.push(format!("since {} UTC", clock(from))),
         _ => {}
     }
@@ -142,12 +157,17 @@ async fn read_telemetry(view: View, of: &str, at_least: i64) {
     });
     let long = spent.is_some_and(|ms| ms > LONG_JOB_MS);
     let request = if long {
-        format!("/api/v_telemetry_series?{of}&bucket_s=eq.6&select=source,metric,bucket_start,min,avg,max&order=segment.asc")
+        format!(
+            "/api/v_telemetry_series?{of}&bucket_s=eq.6&select=source,metric,bucket_start,min,avg,max&order=segment.asc"
+        )
     } else {
-        format!("/api/v_telemetry_chunks?{of}&select=source,at,power_w,utilization,memory_used_bytes,ram_used_bytes&order=minute.asc")
+        format!(
+            "/api/v_telemetry_chunks?{of}&select=source,at,power_w,utilization,memory_used_bytes,ram_used_bytes&order=minute.asc"
+        )
     };
     if let Ok((rows, _)) = api::rows(&request, at_least, false).await {
-        view.feed.try_update(|feed| if long { feed.add_series_rows(&rows) } else { feed.add_chunk_rows(&rows) });
+        view.feed
+            .try_update(|feed| if long { feed.add_series_rows(&rows) } else { feed.add_chunk_rows(&rows) });
     }
 }
 
@@ -169,13 +189,15 @@ async fn read_progress(view: View, path: &str, attempt: i64, at_least: i64) {
     }
 }
 
-
 #[component]
 fn Cancel(jobs: Rows, arguments: CancelJob) -> impl IntoView {
     let page = Page::expect();
     let words = RwSignal::new("Cancel job".to_owned());
     let open = Memo::new(move |_| {
-        page.signed_in() && jobs.first().is_some_and(|r| matches!(r.text("status").as_str(), "pending" | "queued" | "running"))
+        page.signed_in()
+            && jobs
+                .first()
+                .is_some_and(|r| matches!(r.text("status").as_str(), "pending" | "queued" | "running"))
     });
     let arguments = StoredValue::new(arguments);
     view! {
@@ -230,7 +252,8 @@ fn Headline(view: View) -> impl IntoView {
                 .filter_map(|key| column(key))
                 .map(move |c| {
                     let value = if running {
-                        view! { <span class="quiet" title=tables::why_absent(&row, c.key)>{ABSENT}</span> }.into_any()
+                        view! { <span class="quiet" title=tables::why_absent(&row, c.key)>{ABSENT}</span> }
+                            .into_any()
                     } else {
                         tables::figure(&row, c.key)
                     };
@@ -245,9 +268,14 @@ fn Headline(view: View) -> impl IntoView {
                 .collect_view()
         };
         match view.results.first() {
-            Some(result) => view! { <dl class="metrics" data-testid="headline">{cells(&result, false)}</dl> }.into_any(),
+            Some(result) => {
+                view! { <dl class="metrics" data-testid="headline">{cells(&result, false)}</dl> }.into_any()
+            }
             None => match view.jobs.first() {
-                Some(job) => view! { <dl class="metrics" data-testid="headline-empty">{cells(&job, true)}</dl> }.into_any(),
+                Some(job) => {
+                    view! { <dl class="metrics" data-testid="headline-empty">{cells(&job, true)}</dl> }
+                        .into_any()
+                }
                 None => ().into_any(),
             },
         }
@@ -272,13 +300,22 @@ fn Failure(view: View) -> impl IntoView {
 fn ProgressLine(view: View) -> impl IntoView {
     let row = Signal::derive(move || view.jobs.first().unwrap_or_default());
     let share = Signal::derive(move || row.with(live::share_done));
-    let running = Memo::new(move |_| row.with(|r| matches!(r.text("status").as_str(), "running" | "queued" | "pending")));
+    let running = Memo::new(move |_| {
+        row.with(|r| matches!(r.text("status").as_str(), "running" | "queued" | "pending"))
+    });
     let newest = move || view.feed.with(|f| f.progress.last().cloned());
     let words = move || match newest() {
         Some(p) => {
             let total = p.total.map_or_else(String::new, |t| format!(" of {}", count(t as i64)));
-            let failed = if p.failed > 0.0 { format!(", {} failed", count(p.failed as i64)) } else { String::new() };
-            format!("{}: {}{total} requests{failed}, {} in flight, {}", p.phase.replace('_', "-"), count(p.done as i64), count(p.in_flight as i64), duration(p.elapsed_s))
+            let failed =
+                if p.failed > 0.0 { format!(", {} failed", count(p.failed as i64)) } else { String::new() };
+            format!(
+                "{}: {}{total} requests{failed}, {} in flight, {}",
+                p.phase.replace('_', "-"),
+                count(p.done as i64),
+                count(p.in_flight as i64),
+                duration(p.elapsed_s)
+            )
         }
         None => match row.with(|r| r.text("phase")).as_str() {
             "serving" => "the model server is starting".to_owned(),
@@ -288,7 +325,11 @@ fn ProgressLine(view: View) -> impl IntoView {
             _ => "the load generator starts".to_owned(),
         },
     };
-    let now = move || newest().map(|p| format!("{} tok/s now · TTFT p50 so far {} ms", maybe(p.tokens_per_second), maybe(p.ttft_p50_ms)));
+    let now = move || {
+        newest().map(|p| {
+            format!("{} tok/s now · TTFT p50 so far {} ms", maybe(p.tokens_per_second), maybe(p.ttft_p50_ms))
+        })
+    };
     view! {
         <Show when=move || running.get()>
             <div class="progress-line" data-testid="progress">
@@ -304,32 +345,69 @@ fn ProgressLine(view: View) -> impl IntoView {
 fn Telemetry(view: View) -> impl IntoView {
     let server = Memo::new(move |_| {
         let job = view.jobs.first()?;
-        view.servers.all().into_iter().find(|s| s.text("hostname") == job.text("hostname") && s.text("config_code") == job.text("config_code"))
+        view.servers.all().into_iter().find(|s| {
+            s.text("hostname") == job.text("hostname") && s.text("config_code") == job.text("config_code")
+        })
     });
-    let colour = Memo::new(move |_| view.jobs.first().map(|j| key_series(&format!("{}/{}", j.text("config_code"), j.text("hostname")))).unwrap_or_else(|| "--series-1".into()));
+    let colour = Memo::new(move |_| {
+        view.jobs
+            .first()
+            .map(|j| key_series(&format!("{}/{}", j.text("config_code"), j.text("hostname"))))
+            .unwrap_or_else(|| "--series-1".into())
+    });
     let draw = move |quantity: fn(Option<Row>) -> Quantity| {
         Memo::new(move |_| {
             let quantity = quantity(server.get());
             view.feed.with(|feed| telemetry::figure(feed, &quantity, &colour.get()))
         })
     };
-    let throughput: Memo<Figure> = Memo::new(move |_| view.feed.with(|feed| telemetry::throughput(feed, &colour.get())));
+    let throughput: Memo<Figure> =
+        Memo::new(move |_| view.feed.with(|feed| telemetry::throughput(feed, &colour.get())));
     let power = draw(|_| Quantity::gpu_power());
     let utilization = draw(|_| Quantity::gpu_utilization());
     let memory = draw(|s| Quantity::gpu_memory(s.and_then(|s| s.number("gpu_memory_bytes"))));
     let cpu = draw(|_| Quantity::cpu());
     let ram = draw(|s| Quantity::ram(s.and_then(|s| s.number("ram_total_bytes"))));
-    let gpus = Memo::new(move |_| view.feed.with(|f| f.sources("gpu", "utilization").len()).max(server.with(|s| s.as_ref().and_then(|s| s.whole("gpu_count")).unwrap_or(0)) as usize));
+    let gpus = Memo::new(move |_| {
+        view.feed
+            .with(|f| f.sources("gpu", "utilization").len())
+            .max(server.with(|s| s.as_ref().and_then(|s| s.whole("gpu_count")).unwrap_or(0)) as usize)
+    });
     let words = move || {
         view.feed.with(|f| {
             let samples = f.lines.values().map(Vec::len).max().unwrap_or(0);
-            if samples == 0 { "sampled by the agent while the job runs".to_owned() } else { format!("1 Hz, {} samples a source · shaded: serving, drain", count(samples as i64)) }
+            if samples == 0 {
+                "sampled by the agent while the job runs".to_owned()
+            } else {
+                format!("1 Hz, {} samples a source · shaded: serving, drain", count(samples as i64))
+            }
         })
     };
-    let gpu_unit = move |unit: &'static str| Signal::derive(move || if gpus.get() == 1 { format!("{unit} · 1 GPU") } else { format!("{unit} · {} GPUs", gpus.get()) });
-    let over = Memo::new(move |_| view.jobs.first().is_some_and(|j| matches!(j.text("status").as_str(), "completed" | "failed" | "cancelled")));
-    let waiting = Signal::derive(move || if over.get() { "No sample was taken." } else { "Points appear once the agent samples." }.to_owned());
-    let no_progress = Signal::derive(move || if over.get() { "The load generator reported no progress." } else { "Points appear once the load generator runs." }.to_owned());
+    let gpu_unit = move |unit: &'static str| {
+        Signal::derive(move || {
+            if gpus.get() == 1 {
+                format!("{unit} · 1 GPU")
+            } else {
+                format!("{unit} · {} GPUs", gpus.get())
+            }
+        })
+    };
+    let over = Memo::new(move |_| {
+        view.jobs
+            .first()
+            .is_some_and(|j| matches!(j.text("status").as_str(), "completed" | "failed" | "cancelled"))
+    });
+    let waiting = Signal::derive(move || {
+        if over.get() { "No sample was taken." } else { "Points appear once the agent samples." }.to_owned()
+    });
+    let no_progress = Signal::derive(move || {
+        if over.get() {
+            "The load generator reported no progress."
+        } else {
+            "Points appear once the load generator runs."
+        }
+        .to_owned()
+    });
     view! {
         <section aria-labelledby="telemetry" class="below" data-testid="telemetry">
             <div class="section-head"><h2 id="telemetry">"Telemetry"</h2><span class="meta" data-testid="telemetry-words">{words}</span></div>
@@ -357,7 +435,10 @@ fn Commands(view: View) -> impl IntoView {
             let done = job.list(run);
             if done.is_empty() { (job.list(resolved), false) } else { (done, true) }
         };
-        [("Framework command", "serve", argv("serve_argv", "resolved_serve_argv")), ("Tool command", "tool", argv("tool_argv", "resolved_tool_argv"))]
+        [
+            ("Framework command", "serve", argv("serve_argv", "resolved_serve_argv")),
+            ("Tool command", "tool", argv("tool_argv", "resolved_tool_argv")),
+        ]
     });
     view! {
         <div class="grid below">
@@ -383,10 +464,18 @@ fn Commands(view: View) -> impl IntoView {
 
 #[component]
 fn Phases(view: View) -> impl IntoView {
-    let stages = [("created_at", "created"), ("queued_at", "queued"), ("claimed_at", "claimed by the agent"), ("serving_at", "model server started"), ("running_at", "load generator started"), ("finished_at", "ended")];
+    let stages = [
+        ("created_at", "created"),
+        ("queued_at", "queued"),
+        ("claimed_at", "claimed by the agent"),
+        ("serving_at", "model server started"),
+        ("running_at", "load generator started"),
+        ("finished_at", "ended"),
+    ];
     let lines = move || {
         let job = view.jobs.first().unwrap_or_default();
-        let known: Vec<(f64, &str)> = stages.iter().filter_map(|(column, word)| job.millis(column).map(|at| (at, *word))).collect();
+        let known: Vec<(f64, &str)> =
+            stages.iter().filter_map(|(column, word)| job.millis(column).map(|at| (at, *word))).collect();
         known
             .iter()
             .enumerate()
@@ -398,12 +487,26 @@ fn Phases(view: View) -> impl IntoView {
     };
     let facts = move || {
         let job = view.jobs.first().unwrap_or_default();
-        let server = view.servers.all().into_iter().find(|s| s.text("hostname") == job.text("hostname")).unwrap_or_default();
+        let server = view
+            .servers
+            .all()
+            .into_iter()
+            .find(|s| s.text("hostname") == job.text("hostname"))
+            .unwrap_or_default();
         let gpu = match server.whole("gpu_count") {
-            Some(n) if n > 0 => format!("{n} × {}, driver {}", server.text("gpu_name"), server.maybe_text("driver_version").unwrap_or_else(|| "unknown".into())),
+            Some(n) if n > 0 => format!(
+                "{n} × {}, driver {}",
+                server.text("gpu_name"),
+                server.maybe_text("driver_version").unwrap_or_else(|| "unknown".into())
+            ),
             _ => "none".to_owned(),
         };
-        let host = format!("{} × {}, {} GB", maybe(server.number("cpu_sockets")), server.text("cpu_model"), maybe(server.number("ram_total_bytes").map(crate::format::gigabytes)));
+        let host = format!(
+            "{} × {}, {} GB",
+            maybe(server.number("cpu_sockets")),
+            server.text("cpu_model"),
+            maybe(server.number("ram_total_bytes").map(crate::format::gigabytes))
+        );
         let pairs = [
             ("Model", job.text("model_code")),
             ("Framework", format!("{} {}", job.text("framework_code"), job.text("framework_version"))),

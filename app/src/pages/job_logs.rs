@@ -51,7 +51,9 @@ pub fn Logs(
     let follow = RwSignal::new(true);
     let list = NodeRef::<leptos::html::Ol>::new();
     let total = Memo::new(move |_| feed.with(|f| source.with(|s| f.logs.get(s).map_or(0, Vec::len))));
-    let found = Memo::new(move |_| feed.with(|f| source.with(|s| f.logs.get(s).map_or(0, |l| find.with(|q| hits(l, q).len())))));
+    let found = Memo::new(move |_| {
+        feed.with(|f| source.with(|s| f.logs.get(s).map_or(0, |l| find.with(|q| hits(l, q).len()))))
+    });
     Effect::new(move |_| {
         total.track();
         source.track();
@@ -120,12 +122,18 @@ mod tests {
 
     #[test]
     fn a_search_marks_the_hit_whatever_its_case() {
-        assert_eq!(around("Avg Generation Throughput: 5", "generation"), Some(("Avg ".into(), "Generation".into(), " Throughput: 5".into())));
+        assert_eq!(
+            around("Avg Generation Throughput: 5", "generation"),
+            Some(("Avg ".into(), "Generation".into(), " Throughput: 5".into()))
+        );
         assert_eq!(around("Größe", "x"), None);
     }
 
     #[test]
     fn bad_lines_are_told_by_their_words() {
-        assert_eq!((level("E  fatal: out of memory"), level("WARN slow"), level("ready")), ("error", "warning", "info"));
+        assert_eq!(
+            (level("E  fatal: out of memory"), level("WARN slow"), level("ready")),
+            ("error", "warning", "info")
+        );
     }
 }

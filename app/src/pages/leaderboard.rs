@@ -36,11 +36,18 @@ pub fn Leaderboard() -> impl IntoView {
         let (_, _, key) = tab.get();
         let better = column(key).map_or("desc", |c| if c.head().ends_with('↓') { "asc" } else { "desc" });
         let real = if simulated.get() { "" } else { "&simulated=is.false" };
-        Some(format!("/api/v_benchmark_results?{key}=not.is.null{real}&suspicious=is.false&order={key}.{better}&limit=500"))
+        Some(format!(
+            "/api/v_benchmark_results?{key}=not.is.null{real}&suspicious=is.false&order={key}.{better}&limit=500"
+        ))
     });
     let org = page.org_now();
     if !org.is_empty() {
-        keep_live(results, vec![format!("{org}:job")], |_, _| false, |e| e.event_type == "job.completed" || e.event_type.starts_with("quality."));
+        keep_live(
+            results,
+            vec![format!("{org}:job")],
+            |_, _| false,
+            |e| e.event_type == "job.completed" || e.event_type.starts_with("quality."),
+        );
     }
     let tabs = TABS.map(|(word, name, _)| {
         let href = move || {
@@ -76,7 +83,8 @@ pub fn Leaderboard() -> impl IntoView {
 /// The first row of each workload; the rows come best first.
 pub fn best_of_each(rows: &[Row]) -> Vec<Row> {
     let mut best: Vec<Row> = Vec::new();
-    let workload = |r: &Row| (r.text("org"), r.text("project_code"), r.text("workload_code"), r.text("hostname"));
+    let workload =
+        |r: &Row| (r.text("org"), r.text("project_code"), r.text("workload_code"), r.text("hostname"));
     for row in rows {
         if !best.iter().any(|b| workload(b) == workload(row)) {
             best.push(row.clone());
@@ -86,11 +94,17 @@ pub fn best_of_each(rows: &[Row]) -> Vec<Row> {
 }
 
 fn ranking(rows: &[Row], by: &'static Column) -> AnyView {
-    let others: Vec<&Column> = ["output_tokens_per_second", "ttft_p99_ms", "interactivity_tps", "output_tokens_per_joule", "cost_per_million_output_tokens_usd"]
-        .iter()
-        .filter(|k| **k != by.key)
-        .filter_map(|k| column(k))
-        .collect();
+    let others: Vec<&Column> = [
+        "output_tokens_per_second",
+        "ttft_p99_ms",
+        "interactivity_tps",
+        "output_tokens_per_joule",
+        "cost_per_million_output_tokens_usd",
+    ]
+    .iter()
+    .filter(|k| **k != by.key)
+    .filter_map(|k| column(k))
+    .collect();
     let head = |c: &Column| view! { <th scope="col" class="number" title=c.definition()>{c.head()}" "<span class="unit">{c.unit()}</span></th> };
     let heads = others.iter().map(|c| head(c)).collect_view();
     let hero = rows.first().map(|first| {

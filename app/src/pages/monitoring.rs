@@ -16,7 +16,9 @@ pub fn Monitoring() -> impl IntoView {
     let org = page.org_now();
     let path = if org.is_empty() { "_".to_owned() } else { org };
     let running = use_rows(|| Some("/api/v_jobs?status=eq.running&order=claimed_at.asc&limit=200".into()));
-    let waiting = use_rows(|| Some("/api/v_jobs?status=in.(pending,queued)&order=position.asc,ordinal.asc&limit=200".into()));
+    let waiting = use_rows(|| {
+        Some("/api/v_jobs?status=in.(pending,queued)&order=position.asc,ordinal.asc&limit=200".into())
+    });
     let topics = vec![format!("{path}:run+job+progress")];
     keep_live(running, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
     keep_live(waiting, topics, |_, _| false, |e| live::kind(e) == "job");

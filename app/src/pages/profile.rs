@@ -64,10 +64,16 @@ fn Tokens() -> impl IntoView {
     let submit = move |event: SubmitEvent| {
         event.prevent_default();
         spawn_local(async move {
-            let request = CreateApiToken { p_name: name.get_untracked(), p_scopes: vec![scope.get_untracked()], p_expires_in_days: 90 };
+            let request = CreateApiToken {
+                p_name: name.get_untracked(),
+                p_scopes: vec![scope.get_untracked()],
+                p_expires_in_days: 90,
+            };
             let answer = api::command("create_api_token", &request).await;
             made.try_set(Some(match answer {
-                Ok(reply) => Ok(reply.keys.get("token").and_then(Value::as_str).unwrap_or_default().to_owned()),
+                Ok(reply) => {
+                    Ok(reply.keys.get("token").and_then(Value::as_str).unwrap_or_default().to_owned())
+                }
                 Err(trouble) => Err(trouble.error.message),
             }));
         });

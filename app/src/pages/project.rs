@@ -110,12 +110,17 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
     let (org, project, workload) = (row.text("org"), row.text("project_code"), row.text("workload_code"));
     let start = move |_| {
         let chosen = server.get_untracked();
-        let Some(found) = servers.rows.with_untracked(|r| r.iter().flatten().find(|s| s.text("server") == chosen).cloned()) else { return };
+        let Some(found) =
+            servers.rows.with_untracked(|r| r.iter().flatten().find(|s| s.text("server") == chosen).cloned())
+        else {
+            return;
+        };
         if busy.get_untracked() {
             return;
         }
         busy.set(true);
-        let (org, project, workload, navigate) = (org.clone(), project.clone(), workload.clone(), navigate.clone());
+        let (org, project, workload, navigate) =
+            (org.clone(), project.clone(), workload.clone(), navigate.clone());
         spawn_local(async move {
             let arguments = StartRun {
                 p_project_code: project.clone(),
@@ -130,7 +135,10 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
                 Ok(reply) => {
                     page.live.must_reach(reply.position);
                     let run = reply.keys.get("run_number").map(ToString::to_string).unwrap_or_default();
-                    navigate(&format!("/projects/{org}/{project}/{workload}/{run}"), NavigateOptions::default());
+                    navigate(
+                        &format!("/projects/{org}/{project}/{workload}/{run}"),
+                        NavigateOptions::default(),
+                    );
                 }
                 Err(error) => {
                     trouble.try_set(Some(error));
@@ -138,13 +146,17 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
             }
         });
     };
-    let quantization = row.maybe_text("quantization").map_or_else(|| "as published".to_owned(), |q| q);
+    let quantization = row.maybe_text("quantization").unwrap_or_else(|| "as published".to_owned());
     let options = move || {
-        servers.all().iter().map(|s| {
-            let key = s.text("server");
-            let words = format!("{}/{} · {}", s.text("config_code"), s.text("hostname"), s.text("state"));
-            view! { <option value=key.clone() selected=key == server.get()>{words}</option> }
-        }).collect_view()
+        servers
+            .all()
+            .iter()
+            .map(|s| {
+                let key = s.text("server");
+                let words = format!("{}/{} · {}", s.text("config_code"), s.text("hostname"), s.text("state"));
+                view! { <option value=key.clone() selected=key == server.get()>{words}</option> }
+            })
+            .collect_view()
     };
     view! {
         <li class="workload-row" data-testid="workload" data-code=row.text("workload_code")>
@@ -176,7 +188,8 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
 
 fn runs_table(list: &[Row]) -> AnyView {
     let now = now_ms();
-    let at = |row: &Row, column: &str| row.millis(column).map_or_else(|| ABSENT.to_owned(), |at| moment(at, now));
+    let at =
+        |row: &Row, column: &str| row.millis(column).map_or_else(|| ABSENT.to_owned(), |at| moment(at, now));
     let lines = list.iter().map(|row| {
         let jobs = format!("{} of {}", maybe_count(row.whole("jobs_completed")), maybe_count(row.whole("jobs_total")));
         let failed = row.whole("jobs_failed").filter(|n| *n > 0).map(|n| format!(", {n} failed")).unwrap_or_default();

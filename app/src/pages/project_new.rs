@@ -72,7 +72,11 @@ pub fn NewProject() -> impl IntoView {
     }
     // The first sensible choice, once it is known what there is.
     Effect::new(move |_| {
-        let (Some(models), Some(frameworks), Some(servers)) = (models.rows.get(), frameworks.rows.get(), servers.rows.get()) else { return };
+        let (Some(models), Some(frameworks), Some(servers)) =
+            (models.rows.get(), frameworks.rows.get(), servers.rows.get())
+        else {
+            return;
+        };
         if form.server.get_untracked().is_empty()
             && let Some(server) = servers.iter().find(|s| s.text("state") == "online").or(servers.first())
         {
@@ -191,10 +195,12 @@ fn select(
 fn Workload(form: Form, models: Rows, frameworks: Rows, tools: Rows, servers: Rows) -> impl IntoView {
     let draft = form.draft;
     let same = |list: Vec<String>| list.into_iter().map(|c| (c.clone(), c)).collect::<Vec<_>>();
-    let code = move || draft.with(|d| {
-        let model = d.model.rsplit('/').next().unwrap_or_default();
-        code_from_name(&[model, &d.framework, &d.quantization].join(" "))
-    });
+    let code = move || {
+        draft.with(|d| {
+            let model = d.model.rsplit('/').next().unwrap_or_default();
+            code_from_name(&[model, &d.framework, &d.quantization].join(" "))
+        })
+    };
     view! {
         <section class="workload" aria-labelledby="workload-1">
             <div class="section-head section-head-plain">
@@ -437,7 +443,9 @@ fn ReadinessPanel(form: Form) -> impl IntoView {
             match (r.ready, fails, open) {
                 (true, _, 0) => ("completed", "ready".to_owned()),
                 (true, _, n) => ("flagged", format!("ready, {n} to look at")),
-                (false, n, _) => ("failed", format!("{n} of {} {}", r.checks.len(), if n == 1 { "fails" } else { "fail" })),
+                (false, n, _) => {
+                    ("failed", format!("{n} of {} {}", r.checks.len(), if n == 1 { "fails" } else { "fail" }))
+                }
             }
         })
     };
@@ -491,9 +499,13 @@ fn check_row(check: &events::api::ReadinessCheck) -> AnyView {
 
 #[component]
 fn Scenarios(form: Form) -> impl IntoView {
-    let rolled = Memo::new(move |_| form.draft.with(|d| d.input().map(|i| i.p_scenarios.roll_out()).unwrap_or_default()));
+    let rolled = Memo::new(move |_| {
+        form.draft.with(|d| d.input().map(|i| i.p_scenarios.roll_out()).unwrap_or_default())
+    });
     let product = move || {
-        form.draft.with(|d| [d.concurrency.len(), d.isl.len().max(1), d.osl.len().max(1)].map(|n| n.to_string()).join(" × "))
+        form.draft.with(|d| {
+            [d.concurrency.len(), d.isl.len().max(1), d.osl.len().max(1)].map(|n| n.to_string()).join(" × ")
+        })
     };
     view! {
         <section aria-labelledby="scenarios" data-testid="scenarios">
@@ -546,7 +558,8 @@ fn Actions(form: Form, servers: Rows) -> impl IntoView {
         let navigate = navigate.clone();
         let org = page.org_now();
         let chosen = form.server.get_untracked();
-        let server = servers.rows.with_untracked(|r| r.iter().flatten().find(|s| s.text("server") == chosen).cloned());
+        let server =
+            servers.rows.with_untracked(|r| r.iter().flatten().find(|s| s.text("server") == chosen).cloned());
         spawn_local(async move {
             let outcome = store(form, page, execute.then_some(server).flatten()).await;
             form.busy.try_set(false);
@@ -562,7 +575,10 @@ fn Actions(form: Form, servers: Rows) -> impl IntoView {
     let why_not = move || match (complete.get(), ready.get()) {
         (false, _) if form.code().is_empty() => "needs a name".to_owned(),
         (false, _) => "needs the open fields".to_owned(),
-        (_, false) => form.readiness.with(|r| r.as_ref().map_or_else(|| "checking".to_owned(), |r| format!("needs all {} checks", r.checks.len()))),
+        (_, false) => form.readiness.with(|r| {
+            r.as_ref()
+                .map_or_else(|| "checking".to_owned(), |r| format!("needs all {} checks", r.checks.len()))
+        }),
         _ => String::new(),
     };
     view! {
@@ -595,11 +611,20 @@ fn Actions(form: Form, servers: Rows) -> impl IntoView {
 async fn store(form: Form, page: Page, server: Option<Row>) -> Result<String, Trouble> {
     let input = form.draft.with_untracked(Draft::input).map_err(|missing| Trouble {
         status: 0,
-        error: events::api::ApiError { code: "incomplete".into(), message: missing.join(" "), details: None, hint: None },
+        error: events::api::ApiError {
+            code: "incomplete".into(),
+            message: missing.join(" "),
+            details: None,
+            hint: None,
+        },
     })?;
     let code = form.code();
     let (reply, workload) = if form.existing.is_some() {
-        let reply = api::command("create_workload", &CreateWorkload { p_project_code: code.clone(), p_workload: input }).await?;
+        let reply = api::command(
+            "create_workload",
+            &CreateWorkload { p_project_code: code.clone(), p_workload: input },
+        )
+        .await?;
         let workload = reply.keys.get("workload_code").and_then(|v| v.as_str()).map(str::to_owned);
         (reply, workload)
     } else {
@@ -610,7 +635,12 @@ async fn store(form: Form, page: Page, server: Option<Row>) -> Result<String, Tr
             p_workloads: vec![input],
         };
         let reply = api::command("create_project", &arguments).await?;
-        let first = reply.keys.get("workload_codes").and_then(|v| v.get(0)).and_then(|v| v.as_str()).map(str::to_owned);
+        let first = reply
+            .keys
+            .get("workload_codes")
+            .and_then(|v| v.get(0))
+            .and_then(|v| v.as_str())
+            .map(str::to_owned);
         (reply, first)
     };
     page.live.must_reach(reply.position);

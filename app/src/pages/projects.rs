@@ -19,11 +19,20 @@ pub fn Projects() -> impl IntoView {
     let page = Page::expect();
     let location = use_location();
     let find = Memo::new(move |_| location.search.with(|s| Query::parse(s).get("q").map(str::to_owned)));
-    let projects =
-        use_rows(|| Some("/api/v_projects?archived=is.false&order=last_run_at.desc.nullslast,position.desc&limit=500".into()));
+    let projects = use_rows(|| {
+        Some(
+            "/api/v_projects?archived=is.false&order=last_run_at.desc.nullslast,position.desc&limit=500"
+                .into(),
+        )
+    });
     let org = page.org_now();
     if !org.is_empty() {
-        keep_live(projects, vec![format!("{org}:project+run+workload")], |_, _| false, |e| matches!(live::kind(e), "project" | "run" | "workload"));
+        keep_live(
+            projects,
+            vec![format!("{org}:project+run+workload")],
+            |_, _| false,
+            |e| matches!(live::kind(e), "project" | "run" | "workload"),
+        );
     }
     view! {
         <PageHead

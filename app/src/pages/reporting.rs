@@ -45,7 +45,9 @@ impl Settings {
     }
 }
 
-fn send_wrapper<F: Fn(&str, NavigateOptions) + 'static>(navigate: F) -> impl Fn(&str, NavigateOptions) + Send + Sync {
+fn send_wrapper<F: Fn(&str, NavigateOptions) + 'static>(
+    navigate: F,
+) -> impl Fn(&str, NavigateOptions) + Send + Sync {
     let kept = StoredValue::new_local(navigate);
     move |to: &str, options| kept.with_value(|go| go(to, options))
 }
@@ -63,7 +65,8 @@ pub fn Reporting() -> impl IntoView {
     if !org.is_empty() {
         page.live.listen(vec![format!("{org}:job")], move |events| {
             let new = events.iter().filter(|e| e.event_type.starts_with("tool_output.")).count();
-            let at_top = window().scroll_y().unwrap_or(0.0) < 40.0 && settings.report.with_untracked(|r| r.page == 1);
+            let at_top =
+                window().scroll_y().unwrap_or(0.0) < 40.0 && settings.report.with_untracked(|r| r.page == 1);
             if new > 0 {
                 everything.reload_soon();
                 if at_top {
@@ -71,7 +74,11 @@ pub fn Reporting() -> impl IntoView {
                 } else {
                     fresh.update(|n| *n += new);
                 }
-            } else if at_top && events.iter().any(|e| matches!(e.event_type.as_str(), "job.completed" | "quality.flagged" | "quality.cleared")) {
+            } else if at_top
+                && events.iter().any(|e| {
+                    matches!(e.event_type.as_str(), "job.completed" | "quality.flagged" | "quality.cleared")
+                })
+            {
                 results.reload_soon();
             }
         });
@@ -138,7 +145,9 @@ fn Filters(settings: Settings, results: Rows, everything: Rows) -> impl IntoView
             .collect_view()
     };
     let counts = move || match (results.total.get(), everything.total.get()) {
-        (Some(shown), Some(all)) if settings.report.with(|r| r.filters.is_empty()) => format!("{} results", count(all.max(shown) as i64)),
+        (Some(shown), Some(all)) if settings.report.with(|r| r.filters.is_empty()) => {
+            format!("{} results", count(all.max(shown) as i64))
+        }
         (Some(shown), Some(all)) => format!("{} of {} results", count(shown as i64), count(all as i64)),
         _ => String::new(),
     };
@@ -168,7 +177,8 @@ fn Filters(settings: Settings, results: Rows, everything: Rows) -> impl IntoView
 /// Every value there is, as chips: a filter is one click.
 #[component]
 fn FilterChooser(settings: Settings) -> impl IntoView {
-    let columns: Vec<&str> = FILTERS.iter().map(|(c, _)| *c).filter(|c| !matches!(*c, "simulated" | "suspicious")).collect();
+    let columns: Vec<&str> =
+        FILTERS.iter().map(|(c, _)| *c).filter(|c| !matches!(*c, "simulated" | "suspicious")).collect();
     let request = format!("/api/v_benchmark_results?select={}&limit=5000", columns.join(","));
     let values = use_rows(move || Some(request.clone()));
     view! {
@@ -262,7 +272,12 @@ fn table(rows: &[Row], settings: Settings) -> AnyView {
     let report = settings.report.get_untracked();
     let columns: Vec<_> = report.columns.iter().filter_map(|k| column(k)).collect();
     // On a phone the first three measured columns stay.
-    let on_card: Vec<&str> = columns.iter().filter(|c| c.kind == crate::metrics::Kind::Metric && c.key != "output_tokens_per_second_per_gpu").take(2).map(|c| c.key).collect();
+    let on_card: Vec<&str> = columns
+        .iter()
+        .filter(|c| c.kind == crate::metrics::Kind::Metric && c.key != "output_tokens_per_second_per_gpu")
+        .take(2)
+        .map(|c| c.key)
+        .collect();
     let heads = columns.iter().map(|c| {
         let c = *c;
         let sort = move || {
@@ -298,7 +313,16 @@ fn Foot(settings: Settings, results: Rows) -> impl IntoView {
         let (page, total) = (settings.report.with(|r| r.page), results.total.get().unwrap_or(0));
         let shown = results.rows.with(|r| r.as_ref().map_or(0, Vec::len));
         let first = (page - 1) * PAGE_SIZE;
-        if shown == 0 { String::new() } else { format!("{}–{} of {}", count(first as i64 + 1), count((first + shown) as i64), count(total.max(first + shown) as i64)) }
+        if shown == 0 {
+            String::new()
+        } else {
+            format!(
+                "{}–{} of {}",
+                count(first as i64 + 1),
+                count((first + shown) as i64),
+                count(total.max(first + shown) as i64)
+            )
+        }
     };
     let go = move |step: isize| settings.update(|r| r.page = r.page.saturating_add_signed(step).max(1));
     view! {

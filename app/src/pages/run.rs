@@ -103,7 +103,10 @@ fn Cancel(runs: Rows, arguments: CancelArguments) -> impl IntoView {
     let page = Page::expect();
     let words = RwSignal::new("Cancel run".to_owned());
     let open = Memo::new(move |_| {
-        page.signed_in() && runs.first().is_some_and(|r| matches!(r.text("status").as_str(), "pending" | "queued" | "running"))
+        page.signed_in()
+            && runs
+                .first()
+                .is_some_and(|r| matches!(r.text("status").as_str(), "pending" | "queued" | "running"))
     });
     let arguments = StoredValue::new(arguments);
     view! {
@@ -164,7 +167,9 @@ fn merged(jobs: &[Row], results: &[Row]) -> Vec<Row> {
         .map(|job| {
             let mut row = job.clone();
             if let Some(result) = results.iter().find(|r| r.text("job") == job.text("job")) {
-                row.0.extend(result.0.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), v.clone())));
+                row.0.extend(
+                    result.0.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), v.clone())),
+                );
                 row.set("status", job.text("status"));
             }
             row
@@ -176,7 +181,8 @@ fn throughput_lines(rows: &[Row], feeds: Feeds) -> Vec<concurrency::Traffic> {
     concurrency::lines(rows, |row| {
         let result = row.number("output_tokens_per_second").map(|v| (v, false));
         let running = || {
-            (row.text("status") == "running").then(|| feeds.tokens_now(&row.text("job")).filter(|v| *v > 0.0).map(|v| (v, true)))?
+            (row.text("status") == "running")
+                .then(|| feeds.tokens_now(&row.text("job")).filter(|v| *v > 0.0).map(|v| (v, true)))?
         };
         result.or_else(running)
     })
@@ -217,15 +223,31 @@ fn Steps(jobs: Rows) -> impl IntoView {
 
 fn facts(workload: &Row) -> AnyView {
     let quantization = workload.maybe_text("quantization").map(|q| format!(" · {q}")).unwrap_or_default();
-    let engine = workload.value("engine_args").and_then(|v| v.as_object()).filter(|o| !o.is_empty()).map(|arguments| {
-        arguments.iter().map(|(k, v)| format!("{k}={}", v.as_str().map_or_else(|| v.to_string(), str::to_owned))).collect::<Vec<_>>().join(" ")
-    });
+    let engine = workload.value("engine_args").and_then(|v| v.as_object()).filter(|o| !o.is_empty()).map(
+        |arguments| {
+            arguments
+                .iter()
+                .map(|(k, v)| format!("{k}={}", v.as_str().map_or_else(|| v.to_string(), str::to_owned)))
+                .collect::<Vec<_>>()
+                .join(" ")
+        },
+    );
     let pairs = [
         ("Model", workload.text("model_code")),
-        ("Framework", format!("{} {}{quantization}", workload.text("framework_code"), workload.text("framework_version"))),
+        (
+            "Framework",
+            format!(
+                "{} {}{quantization}",
+                workload.text("framework_code"),
+                workload.text("framework_version")
+            ),
+        ),
         ("Engine arguments", engine.unwrap_or_else(|| "the framework's defaults".to_owned())),
         ("Tool", workload.text("tool_code")),
-        ("Prompts", workload.maybe_text("prompt_source_code").unwrap_or_else(|| "synthetic English".to_owned())),
+        (
+            "Prompts",
+            workload.maybe_text("prompt_source_code").unwrap_or_else(|| "synthetic English".to_owned()),
+        ),
     ];
     let pairs = pairs.map(|(name, value)| view! { <div><dt>{name}</dt><dd class="key">{value}</dd></div> });
     view! { <dl class="run-facts">{pairs.collect_view()}</dl> }.into_any()
@@ -277,9 +299,13 @@ fn JobsTable(jobs: Rows, results: Rows, feeds: Feeds) -> impl IntoView {
 #[component]
 fn JobLine(jobs: Rows, results: Rows, feeds: Feeds, shapes: Memo<Vec<String>>, job: String) -> impl IntoView {
     let name = job.clone();
-    let row = Memo::new(move |_| jobs.rows.with(|r| r.iter().flatten().find(|r| r.text("job") == name).cloned().unwrap_or_default()));
+    let row = Memo::new(move |_| {
+        jobs.rows.with(|r| r.iter().flatten().find(|r| r.text("job") == name).cloned().unwrap_or_default())
+    });
     let name = job.clone();
-    let result = Memo::new(move |_| results.rows.with(|r| r.iter().flatten().find(|r| r.text("job") == name).cloned()));
+    let result = Memo::new(move |_| {
+        results.rows.with(|r| r.iter().flatten().find(|r| r.text("job") == name).cloned())
+    });
     let start = row.get_untracked();
     let shape = traffic(&start.text("scenario_code")).to_owned();
     let token = series(shapes.get_untracked().iter().position(|s| *s == shape).unwrap_or(0));
@@ -299,8 +325,15 @@ fn JobLine(jobs: Rows, results: Rows, feeds: Feeds, shapes: Memo<Vec<String>>, j
         let row = row.get();
         let total = row.whole("progress_total").or(row.whole("num_requests"));
         match (row.text("status").as_str(), row.whole("progress_done"), total) {
-            ("running", Some(done), Some(total)) => view! { <span class="quiet">{format!("{} of {}", count(done), count(total))}</span> }.into_any(),
-            ("completed", _, _) => result.with(|r| r.as_ref().and_then(|r| r.whole("requests_succeeded"))).or(total).map(count).into_any(),
+            ("running", Some(done), Some(total)) => {
+                view! { <span class="quiet">{format!("{} of {}", count(done), count(total))}</span> }
+                    .into_any()
+            }
+            ("completed", _, _) => result
+                .with(|r| r.as_ref().and_then(|r| r.whole("requests_succeeded")))
+                .or(total)
+                .map(count)
+                .into_any(),
             (_, _, Some(total)) => view! { <span class="quiet">{count(total)}</span> }.into_any(),
             _ => ABSENT.into_any(),
         }
@@ -324,7 +357,9 @@ fn JobLine(jobs: Rows, results: Rows, feeds: Feeds, shapes: Memo<Vec<String>>, j
             </td>
         }
     });
-    let ended = move || row.with(|r| r.millis("finished_at")).map_or_else(|| ABSENT.to_owned(), |at| moment(at, now_ms()));
+    let ended = move || {
+        row.with(|r| r.millis("finished_at")).map_or_else(|| ABSENT.to_owned(), |at| moment(at, now_ms()))
+    };
     view! {
         <tr data-testid="job" data-job=job data-status=move || row.with(|r| r.text("status")) data-phase=move || row.with(|r| r.text("phase"))>
             <th scope="row" class="card-title"><a class="key" href=start.job_path()>{swatch(&token)}{start.text("scenario_code")}</a></th>

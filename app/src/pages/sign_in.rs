@@ -29,7 +29,11 @@ pub fn SignInPage() -> impl IntoView {
         }
         busy.set(true);
         let navigate = navigate.clone();
-        let next = Query::parse(&location.search.get_untracked()).get("next").filter(|n| n.starts_with('/') && !n.starts_with("//")).unwrap_or("/").to_owned();
+        let next = Query::parse(&location.search.get_untracked())
+            .get("next")
+            .filter(|n| n.starts_with('/') && !n.starts_with("//"))
+            .unwrap_or("/")
+            .to_owned();
         spawn_local(async move {
             let arguments = SignIn { p_email: email.get_untracked(), p_password: password.get_untracked() };
             let answer = api::call::<Session>("sign_in", &arguments).await;

@@ -56,7 +56,9 @@ pub fn Strips(
     /// Their last minute.
     feeds: Feeds,
 ) -> impl IntoView {
-    let jobs = Memo::new(move |_| rows.all().iter().filter(|r| r.text("status") == "running").map(|r| r.text("job")).collect::<Vec<_>>());
+    let jobs = Memo::new(move |_| {
+        rows.all().iter().filter(|r| r.text("status") == "running").map(|r| r.text("job")).collect::<Vec<_>>()
+    });
     view! {
         <ol class="strip-list" data-testid="running-jobs">
             <For each=move || jobs.get() key=Clone::clone let:job>
@@ -69,16 +71,23 @@ pub fn Strips(
 #[component]
 fn Strip(rows: Rows, feeds: Feeds, job: String) -> impl IntoView {
     let name = job.clone();
-    let row = Memo::new(move |_| rows.rows.with(|r| r.iter().flatten().find(|r| r.text("job") == name).cloned().unwrap_or_default()));
+    let row = Memo::new(move |_| {
+        rows.rows.with(|r| r.iter().flatten().find(|r| r.text("job") == name).cloned().unwrap_or_default())
+    });
     let key = job.clone();
     let tokens = Memo::new(move |_| {
-        feeds.0.with(|f| f.get(&key).map(|f| f.running_throughput().iter().map(|p| p.avg).collect::<Vec<f64>>()).unwrap_or_default())
+        feeds.0.with(|f| {
+            f.get(&key)
+                .map(|f| f.running_throughput().iter().map(|p| p.avg).collect::<Vec<f64>>())
+                .unwrap_or_default()
+        })
     });
     let key = job.clone();
     let power = Memo::new(move |_| {
         feeds.0.with(|f| {
             let feed = f.get(&key)?;
-            let gpus: Vec<f64> = feed.sources("gpu", "power_w").iter().filter_map(|(_, l)| l.last()).map(|p| p.avg).collect();
+            let gpus: Vec<f64> =
+                feed.sources("gpu", "power_w").iter().filter_map(|(_, l)| l.last()).map(|p| p.avg).collect();
             (!gpus.is_empty()).then_some(gpus)
         })
     });
@@ -100,12 +109,16 @@ fn Strip(rows: Rows, feeds: Feeds, job: String) -> impl IntoView {
         (share > 0.02 && spent > 2.0).then(|| format!("{} left", duration(spent / share * (1.0 - share))))
     };
     let requests = move || {
-        row.with(|r| match (r.whole("progress_done"), r.whole("progress_total").or(r.whole("num_requests"))) {
-            (Some(done), Some(total)) => format!("{} of {} requests", count(done), count(total)),
-            _ => r.text("progress_phase"),
+        row.with(|r| {
+            match (r.whole("progress_done"), r.whole("progress_total").or(r.whole("num_requests"))) {
+                (Some(done), Some(total)) => format!("{} of {} requests", count(done), count(total)),
+                _ => r.text("progress_phase"),
+            }
         })
     };
-    let newest = move || tokens.with(|t| t.last().copied()).or_else(|| row.with(|r| r.number("progress_tokens_per_second")));
+    let newest = move || {
+        tokens.with(|t| t.last().copied()).or_else(|| row.with(|r| r.number("progress_tokens_per_second")))
+    };
     view! {
         <li data-testid="strip" data-job=named>
             <div>

@@ -86,7 +86,11 @@ impl Draft {
     pub fn input(&self) -> Result<WorkloadInput, Vec<String>> {
         let mut missing = Vec::new();
         let word = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
-        for (value, what) in [(&self.model, "a model"), (&self.framework, "a framework"), (&self.version, "a framework version")] {
+        for (value, what) in [
+            (&self.model, "a model"),
+            (&self.framework, "a framework"),
+            (&self.version, "a framework version"),
+        ] {
             if value.is_empty() {
                 missing.push(format!("Choose {what}."));
             }
@@ -96,20 +100,24 @@ impl Draft {
         }
         let requests = match self.requests.trim() {
             "" => None,
-            text => match text.replace([' ', '\u{202f}'], "").parse::<u32>() {
-                Ok(n) if n > 0 => Some(n),
-                _ => {
-                    missing.push("Requests per scenario is a whole number, or empty for max(200, 10 × concurrency).".to_owned());
-                    None
+            text => {
+                match text.replace([' ', '\u{202f}'], "").parse::<u32>() {
+                    Ok(n) if n > 0 => Some(n),
+                    _ => {
+                        missing.push("Requests per scenario is a whole number, or empty for max(200, 10 × concurrency).".to_owned());
+                        None
+                    }
                 }
-            },
+            }
         };
         let engine_args = engine_args(&self.engine_args).unwrap_or_else(|error| {
             missing.push(error);
             BTreeMap::new()
         });
         if self.framework == "openai" && word(&self.endpoint).is_none() {
-            missing.push("Framework openai measures an endpoint that already runs: give its address.".to_owned());
+            missing.push(
+                "Framework openai measures an endpoint that already runs: give its address.".to_owned(),
+            );
         }
         if !missing.is_empty() {
             return Err(missing);
@@ -142,7 +150,8 @@ impl Draft {
     pub fn suit(&mut self, server: Option<&Row>, models: &[Row], frameworks: &[Row]) {
         let has = |row: &Row, list: &str, code: &str| row.list(list).iter().any(|c| c == code);
         if self.model.is_empty() {
-            let there = models.iter().find(|m| server.is_some_and(|s| has(s, "models", &m.text("model_code"))));
+            let there =
+                models.iter().find(|m| server.is_some_and(|s| has(s, "models", &m.text("model_code"))));
             self.model = there.or(models.first()).map(|m| m.text("model_code")).unwrap_or_default();
         }
         if self.framework.is_empty() {
@@ -151,7 +160,8 @@ impl Draft {
                 let program = f.list("serve_argv").into_iter().next();
                 program.is_some_and(|p| server.is_some_and(|s| has(s, "executables", &p)))
             });
-            self.framework = there.or(frameworks.first()).map(|f| f.text("framework_code")).unwrap_or_default();
+            self.framework =
+                there.or(frameworks.first()).map(|f| f.text("framework_code")).unwrap_or_default();
         }
         let versions = versions(frameworks, &self.framework);
         if !versions.contains(&self.version) {
@@ -192,21 +202,33 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_said_in_sentences() {
-        let missing = Draft { concurrency: BTreeSet::new(), requests: "many".into(), ..Draft::default() }.input().expect_err("missing");
+        let missing = Draft { concurrency: BTreeSet::new(), requests: "many".into(), ..Draft::default() }
+            .input()
+            .expect_err("missing");
         assert_eq!(missing.len(), 5);
     }
 
     #[test]
     fn a_fresh_draft_suits_the_server_it_is_for() {
         let server = row(json!({"models": ["google/gemma-3-270m-it"], "executables": ["llama-server"]}));
-        let models = [row(json!({"model_code": "meta-llama/Llama-3.3-70B"})), row(json!({"model_code": "google/gemma-3-270m-it"}))];
+        let models = [
+            row(json!({"model_code": "meta-llama/Llama-3.3-70B"})),
+            row(json!({"model_code": "google/gemma-3-270m-it"})),
+        ];
         let frameworks = [
-            row(json!({"framework_code": "vllm", "framework_version": "0.28.0", "serve_argv": ["vllm", "serve"]})),
-            row(json!({"framework_code": "llama-cpp", "framework_version": "b6000", "serve_argv": ["llama-server"]})),
+            row(
+                json!({"framework_code": "vllm", "framework_version": "0.28.0", "serve_argv": ["vllm", "serve"]}),
+            ),
+            row(
+                json!({"framework_code": "llama-cpp", "framework_version": "b6000", "serve_argv": ["llama-server"]}),
+            ),
         ];
         let mut draft = Draft::default();
         draft.suit(Some(&server), &models, &frameworks);
-        assert_eq!((draft.model.as_str(), draft.framework.as_str(), draft.version.as_str()), ("google/gemma-3-270m-it", "llama-cpp", "b6000"));
+        assert_eq!(
+            (draft.model.as_str(), draft.framework.as_str(), draft.version.as_str()),
+            ("google/gemma-3-270m-it", "llama-cpp", "b6000")
+        );
         assert!(draft.input().is_ok());
     }
 

@@ -32,7 +32,8 @@ pub fn PageHead(
                 let options = js_sys::Object::new();
                 let _ = js_sys::Reflect::set(&options, &"preventScroll".into(), &true.into());
                 if let Ok(focus) = js_sys::Reflect::get(&heading, &"focus".into()) {
-                    let _ = wasm_bindgen::JsCast::unchecked_into::<js_sys::Function>(focus).call1(&heading, &options);
+                    let _ = wasm_bindgen::JsCast::unchecked_into::<js_sys::Function>(focus)
+                        .call1(&heading, &options);
                 }
             }
         }
@@ -124,7 +125,8 @@ pub fn Spark(
         values.with(|values| {
             let most = values.iter().copied().fold(1e-9, f64::max);
             let step = 180.0 / (values.len().max(2) - 1) as f64;
-            let point = |(i, v): (usize, &f64)| format!("{:.1},{:.1}", i as f64 * step, 30.0 - v / most * 28.0);
+            let point =
+                |(i, v): (usize, &f64)| format!("{:.1},{:.1}", i as f64 * step, 30.0 - v / most * 28.0);
             values.iter().enumerate().map(point).collect::<Vec<_>>().join(" ")
         })
     };
@@ -160,7 +162,9 @@ pub fn command(argv: &[String]) -> AnyView {
         } else if word.starts_with('-') {
             match words.next_if(|next| !next.starts_with('-') || next[1..].parse::<f64>().is_ok()) {
                 Some(value) if value.len() < 32 => {
-                    parts.push(view! { " "<span>{format!("{word} ")}<b>{value.clone()}</b></span> }.into_any());
+                    parts.push(
+                        view! { " "<span>{format!("{word} ")}<b>{value.clone()}</b></span> }.into_any(),
+                    );
                 }
                 Some(value) => parts.push(view! { " "{format!("{word} ")}<b>{value.clone()}</b> }.into_any()),
                 None => parts.push(view! { " "<span>{word.clone()}</span> }.into_any()),
@@ -175,7 +179,8 @@ pub fn command(argv: &[String]) -> AnyView {
 /// A command line as a shell takes it, for copying.
 pub fn shell(argv: &[String]) -> String {
     let quoted = argv.iter().map(|word| {
-        let plain = !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_=./:,@+%".contains(&b));
+        let plain =
+            !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_=./:,@+%".contains(&b));
         if plain { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) }
     });
     quoted.collect::<Vec<_>>().join(" ")

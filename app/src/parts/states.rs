@@ -92,7 +92,8 @@ pub fn once_there(
     show: impl Fn() -> AnyView + Send + Sync + 'static,
 ) -> AnyView {
     // 0 waiting, 1 empty, 2 there.
-    let state = Memo::new(move |_| rows.rows.with(|r| r.as_ref().map_or(0, |r| if r.is_empty() { 1 } else { 2 })));
+    let state =
+        Memo::new(move |_| rows.rows.with(|r| r.as_ref().map_or(0, |r| if r.is_empty() { 1 } else { 2 })));
     (move || match state.get() {
         2 => show(),
         1 => empty(),

@@ -18,7 +18,9 @@ pub fn proof_href(job: &str, metric: &str) -> Signal<String> {
     Signal::derive(move || {
         let path = job.strip_prefix("job/").unwrap_or(&job);
         location.pathname.with(|at| {
-            location.search.with(|search| drawer_href(at, search, &[("drawer", "proof"), ("job", path), ("metric", &metric)]))
+            location.search.with(|search| {
+                drawer_href(at, search, &[("drawer", "proof"), ("job", path), ("metric", &metric)])
+            })
         })
     })
 }
@@ -81,7 +83,9 @@ pub fn why_absent(row: &Row, key: &str) -> &'static str {
         "pending" | "queued" => "not measured yet",
         "running" => "measured when the job completes",
         "failed" | "cancelled" => "the job ended without a result",
-        _ if key.contains("gpu") || key.contains("joule") || key.contains("energy") => "no GPU power was sampled on this server",
+        _ if key.contains("gpu") || key.contains("joule") || key.contains("energy") => {
+            "no GPU power was sampled on this server"
+        }
         _ if key.contains("cost") => "the server has no hourly cost",
         _ if key.contains("tpot") || key.contains("interactivity") => "answers were not streamed",
         _ => "not measured",
@@ -92,17 +96,13 @@ pub fn why_absent(row: &Row, key: &str) -> &'static str {
 pub fn cell(row: &Row, column: &'static Column, figure_on_card: bool) -> AnyView {
     let label = column.head();
     match column.kind {
-        Kind::Metric => {
-            view! {
-                <td class="number" class:card-figure=figure_on_card data-label=label data-unit=column.unit()>
-                    {figure(row, column.key)}
-                </td>
-            }
-            .into_any()
+        Kind::Metric => view! {
+            <td class="number" class:card-figure=figure_on_card data-label=label data-unit=column.unit()>
+                {figure(row, column.key)}
+            </td>
         }
-        Kind::Count => {
-            view! { <td class="number">{maybe_count(row.whole(column.key))}</td> }.into_any()
-        }
+        .into_any(),
+        Kind::Count => view! { <td class="number">{maybe_count(row.whole(column.key))}</td> }.into_any(),
         Kind::Time => {
             let at = row.millis(column.key);
             let title = row.text(column.key);
@@ -141,20 +141,25 @@ fn key_cell(row: &Row, key: &str) -> AnyView {
             }
             .into_any()
         }
-        "scenario_code" => {
-            view! {
-                <td class="card-title">
-                    <a class="key" href=row.job_path()>{row.text("scenario_code")}</a>
-                </td>
-            }
-            .into_any()
+        "scenario_code" => view! {
+            <td class="card-title">
+                <a class="key" href=row.job_path()>{row.text("scenario_code")}</a>
+            </td>
         }
-        "project_code" => view! { <td><a class="key" href=row.project_path()>{row.text(key)}</a></td> }.into_any(),
+        .into_any(),
+        "project_code" => {
+            view! { <td><a class="key" href=row.project_path()>{row.text(key)}</a></td> }.into_any()
+        }
         "framework_code" => {
-            view! { <td>{format!("{} {}", row.text("framework_code"), row.text("framework_version"))}</td> }.into_any()
+            view! { <td>{format!("{} {}", row.text("framework_code"), row.text("framework_version"))}</td> }
+                .into_any()
         }
-        "hostname" => view! { <td class="key">{format!("{}/{}", row.text("config_code"), row.text("hostname"))}</td> }.into_any(),
-        _ => view! { <td class="key">{row.maybe_text(key).unwrap_or_else(|| ABSENT.to_owned())}</td> }.into_any(),
+        "hostname" => {
+            view! { <td class="key">{format!("{}/{}", row.text("config_code"), row.text("hostname"))}</td> }
+                .into_any()
+        }
+        _ => view! { <td class="key">{row.maybe_text(key).unwrap_or_else(|| ABSENT.to_owned())}</td> }
+            .into_any(),
     }
 }
 
@@ -166,7 +171,10 @@ mod tests {
     #[test]
     fn a_p99_of_few_requests_says_so() {
         let row: Row = serde_json::from_value(json!({"requests_succeeded": 40})).expect("a row");
-        assert_eq!(few_samples(&row, "ttft_p99_ms").as_deref(), Some("40 requests, too few for a p99: 100 needed"));
+        assert_eq!(
+            few_samples(&row, "ttft_p99_ms").as_deref(),
+            Some("40 requests, too few for a p99: 100 needed")
+        );
         assert_eq!(few_samples(&row, "ttft_p50_ms"), None);
     }
 }

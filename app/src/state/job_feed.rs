@@ -117,7 +117,9 @@ impl JobFeed {
     fn fold_samples(&mut self, payload: &Value) -> bool {
         let mut changed = false;
         for sample in payload.get("samples").and_then(Value::as_array).into_iter().flatten() {
-            let Some(at) = sample.get("at").and_then(Value::as_str).and_then(crate::format::millis) else { continue };
+            let Some(at) = sample.get("at").and_then(Value::as_str).and_then(crate::format::millis) else {
+                continue;
+            };
             for gpu in sample.get("gpus").and_then(Value::as_array).into_iter().flatten() {
                 let source = format!("gpu{}", gpu.get("gpu").and_then(Value::as_u64).unwrap_or(0));
                 for metric in ["power_w", "utilization", "memory_used_bytes"] {
@@ -182,7 +184,8 @@ impl JobFeed {
         let source = payload.get("source").and_then(Value::as_str).unwrap_or("agent");
         let first = payload.get("first_line").and_then(Value::as_u64).unwrap_or(1);
         let mut changed = false;
-        for (offset, text) in payload.get("lines").and_then(Value::as_array).into_iter().flatten().enumerate() {
+        for (offset, text) in payload.get("lines").and_then(Value::as_array).into_iter().flatten().enumerate()
+        {
             let line = LogLine {
                 number: first + offset as u64,
                 at: Some(at),
@@ -235,7 +238,9 @@ impl JobFeed {
             let starts = row.list("bucket_start");
             let values = numbers(row, "min").into_iter().zip(numbers(row, "avg")).zip(numbers(row, "max"));
             for (start, ((min, avg), max)) in starts.iter().zip(values) {
-                if let (Some(at), Some(min), Some(avg), Some(max)) = (crate::format::millis(start), min, avg, max) {
+                if let (Some(at), Some(min), Some(avg), Some(max)) =
+                    (crate::format::millis(start), min, avg, max)
+                {
                     self.insert(&source, &metric, Point { at, min, avg, max });
                 }
             }
@@ -247,9 +252,12 @@ impl JobFeed {
         if let Some(attempt) = row.whole("attempt").filter(|a| *a > self.attempt) {
             *self = Self { attempt, ..Self::default() };
         }
-        for (column, phase) in
-            [("claimed_at", "claimed"), ("serving_at", "serving"), ("running_at", "running"), ("finished_at", "ended")]
-        {
+        for (column, phase) in [
+            ("claimed_at", "claimed"),
+            ("serving_at", "serving"),
+            ("running_at", "running"),
+            ("finished_at", "ended"),
+        ] {
             if let Some(at) = row.millis(column) {
                 self.begin(at, phase);
             }
@@ -284,8 +292,12 @@ impl JobFeed {
     /// counted when an answer ends, so that single reports jump between nothing and all. The last report, said at the
     /// end over an interval too short to mean anything, is left out.
     pub fn running_throughput(&self) -> Vec<Point> {
-        let told: Vec<(f64, f64)> =
-            self.progress.iter().filter(|p| p.phase != "done").filter_map(|p| Some((p.at, p.tokens_per_second?))).collect();
+        let told: Vec<(f64, f64)> = self
+            .progress
+            .iter()
+            .filter(|p| p.phase != "done")
+            .filter_map(|p| Some((p.at, p.tokens_per_second?)))
+            .collect();
         let mut first = 0;
         let mut line = Vec::with_capacity(told.len());
         for (place, (at, _)) in told.iter().enumerate() {
@@ -392,7 +404,8 @@ mod tests {
         let chunk = json!({"source": "gpu0", "at": ["2026-11-29T20:41:01Z", "2026-11-29T20:41:02Z"],
             "power_w": [101.0, 102.0], "utilization": [null, 0.5]});
         feed.add_chunk_rows(&[serde_json::from_value(chunk).expect("a row")]);
-        let line = |metric: &str| feed.sources("gpu", metric)[0].1.iter().map(|p| p.avg).collect::<Vec<f64>>();
+        let line =
+            |metric: &str| feed.sources("gpu", metric)[0].1.iter().map(|p| p.avg).collect::<Vec<f64>>();
         assert_eq!((line("power_w"), line("utilization")), (vec![101.0, 102.0], vec![0.5]));
     }
 
@@ -400,7 +413,11 @@ mod tests {
     fn log_lines_keep_their_order_however_they_arrive() {
         let mut feed = JobFeed::default();
         let lines = |first: u64, lines: &[&str]| {
-            event("logs/o/p/w/1/c8/1", "log.lines", json!({"source": "tool", "first_line": first, "lines": lines}))
+            event(
+                "logs/o/p/w/1/c8/1",
+                "log.lines",
+                json!({"source": "tool", "first_line": first, "lines": lines}),
+            )
         };
         feed.fold(&lines(3, &["c", "d"]));
         feed.fold(&lines(1, &["a", "b", "c"]));
@@ -427,8 +444,9 @@ mod tests {
 
     #[test]
     fn thinning_keeps_the_extremes() {
-        let line: Vec<Point> =
-            (0..1000).map(|i| Point { at: f64::from(i), min: f64::from(i), avg: f64::from(i), max: f64::from(i) }).collect();
+        let line: Vec<Point> = (0..1000)
+            .map(|i| Point { at: f64::from(i), min: f64::from(i), avg: f64::from(i), max: f64::from(i) })
+            .collect();
         let thinned = thin(&line, 100);
         assert_eq!(thinned.len(), 100);
         assert_eq!((thinned[0].min, thinned[99].max), (0.0, 999.0));

@@ -17,7 +17,9 @@ pub fn job_of(event: &EventView) -> Option<String> {
     let (kind, path) = event.stream.split_once('/')?;
     match kind {
         "job" => Some(event.stream.clone()),
-        "telemetry" | "progress" | "logs" => path.rsplit_once('/').map(|(job, _attempt)| format!("job/{job}")),
+        "telemetry" | "progress" | "logs" => {
+            path.rsplit_once('/').map(|(job, _attempt)| format!("job/{job}"))
+        }
         _ => None,
     }
 }
@@ -184,8 +186,10 @@ pub(crate) mod tests {
     }
 
     fn job() -> Row {
-        serde_json::from_value(json!({"job": "job/o/p/w/1/c8", "status": "pending", "phase": "pending", "num_requests": 200}))
-            .expect("a row")
+        serde_json::from_value(
+            json!({"job": "job/o/p/w/1/c8", "status": "pending", "phase": "pending", "num_requests": 200}),
+        )
+        .expect("a row")
     }
 
     #[test]
@@ -211,7 +215,10 @@ pub(crate) mod tests {
         let mut row = job();
         fold_job(&mut row, &event("job/o/p/w/1/c8", "job.claimed", json!({"attempt": 1})));
         fold_job(&mut row, &event("job/o/p/w/1/c8", "job.running", json!({"attempt": 1})));
-        fold_job(&mut row, &event("progress/o/p/w/1/c8/1", "progress.reported", json!({"done": 199, "total": 200})));
+        fold_job(
+            &mut row,
+            &event("progress/o/p/w/1/c8/1", "progress.reported", json!({"done": 199, "total": 200})),
+        );
         assert_eq!(status_words(&row), "running 99\u{202f}%");
     }
 
@@ -219,7 +226,10 @@ pub(crate) mod tests {
     fn a_superseded_attempt_changes_nothing() {
         let mut row = job();
         fold_job(&mut row, &event("job/o/p/w/1/c8", "job.claimed", json!({"attempt": 2})));
-        assert!(!fold_job(&mut row, &event("job/o/p/w/1/c8", "job.failed", json!({"attempt": 1, "code": "x"}))));
+        assert!(!fold_job(
+            &mut row,
+            &event("job/o/p/w/1/c8", "job.failed", json!({"attempt": 1, "code": "x"}))
+        ));
         assert_eq!(row.text("phase"), "claimed");
     }
 

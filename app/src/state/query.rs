@@ -100,13 +100,13 @@ impl Query {
 
     /// `?key=value&…`, or nothing when it is empty.
     pub fn write(&self) -> String {
-        let pairs: Vec<String> = self
-            .0
-            .iter()
-            .map(|(key, value)| {
-                if value.is_empty() { encode(key) } else { format!("{}={}", encode(key), encode(value)) }
-            })
-            .collect();
+        let pairs: Vec<String> =
+            self.0
+                .iter()
+                .map(|(key, value)| {
+                    if value.is_empty() { encode(key) } else { format!("{}={}", encode(key), encode(value)) }
+                })
+                .collect();
         if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
     }
 }
@@ -132,7 +132,10 @@ mod tests {
 
     #[test]
     fn links_that_other_programs_escaped_are_read() {
-        assert_eq!(Query::parse("model=a%2Fb&q=x+y").pairs().collect::<Vec<_>>(), [("model", "a/b"), ("q", "x y")]);
+        assert_eq!(
+            Query::parse("model=a%2Fb&q=x+y").pairs().collect::<Vec<_>>(),
+            [("model", "a/b"), ("q", "x y")]
+        );
         assert_eq!(decode("a%7e26b"), "a&b");
     }
 

@@ -75,7 +75,8 @@ impl Report {
             }
         }
         if let Some(columns) = query.get("columns") {
-            let known: Vec<String> = columns.split(',').filter(|k| metrics::column(k).is_some()).map(str::to_owned).collect();
+            let known: Vec<String> =
+                columns.split(',').filter(|k| metrics::column(k).is_some()).map(str::to_owned).collect();
             if !known.is_empty() {
                 report.columns = known;
             }
@@ -107,7 +108,8 @@ impl Report {
             self.descending = !self.descending;
         } else {
             self.sort = key.to_owned();
-            self.descending = metrics::column(key).is_some_and(|c| c.direction() == Direction::Higher || c.key == "finished_at");
+            self.descending = metrics::column(key)
+                .is_some_and(|c| c.direction() == Direction::Higher || c.key == "finished_at");
         }
         self.page = 1;
     }
@@ -146,8 +148,10 @@ impl Report {
                 [one @ ("true" | "false")] => conditions.push(format!("{column}=is.{one}")),
                 [one] => conditions.push(format!("{column}=eq.{}", percent(one))),
                 several => {
-                    let quoted: Vec<String> =
-                        several.iter().map(|v| format!("\"{}\"", v.replace('\\', "\\\\").replace('"', "\\\""))).collect();
+                    let quoted: Vec<String> = several
+                        .iter()
+                        .map(|v| format!("\"{}\"", v.replace('\\', "\\\\").replace('"', "\\\"")))
+                        .collect();
                     conditions.push(format!("{column}=in.{}", percent(&format!("({})", quoted.join(",")))));
                 }
             }
@@ -197,7 +201,8 @@ mod tests {
 
     #[test]
     fn the_view_is_asked_in_its_own_dialect() {
-        let report = Report::read(&Query::parse("?status=completed&model=a/b&model=c&sort=ttft_p99_ms&page=2"));
+        let report =
+            Report::read(&Query::parse("?status=completed&model=a/b&model=c&sort=ttft_p99_ms&page=2"));
         assert_eq!(
             report.page_request(),
             "/api/v_benchmark_results?status=eq.completed&model_code=in.%28%22a/b%22%2C%22c%22%29\

@@ -72,7 +72,8 @@ impl Wishes {
 
     /// The topics of all tabs, each once, with the leader's own.
     pub fn union(&self, own: &[String]) -> Vec<String> {
-        let mut all: Vec<String> = own.iter().cloned().chain(self.0.values().flat_map(|(t, _)| t.clone())).collect();
+        let mut all: Vec<String> =
+            own.iter().cloned().chain(self.0.values().flat_map(|(t, _)| t.clone())).collect();
         all.sort();
         all.dedup();
         all
@@ -96,8 +97,14 @@ mod tests {
     fn the_leader_follows_what_any_tab_wants() {
         let mut wishes = Wishes::default();
         assert!(wishes.want("b", topics(&["acme:run", "acme/p"]), 0.0));
-        assert!(!wishes.want("b", topics(&["acme:run", "acme/p"]), 1.0), "the same wish again changes nothing");
-        assert_eq!(wishes.union(&topics(&["acme:run", "acme:job"])), topics(&["acme/p", "acme:job", "acme:run"]));
+        assert!(
+            !wishes.want("b", topics(&["acme:run", "acme/p"]), 1.0),
+            "the same wish again changes nothing"
+        );
+        assert_eq!(
+            wishes.union(&topics(&["acme:run", "acme:job"])),
+            topics(&["acme/p", "acme:job", "acme:run"])
+        );
     }
 
     #[test]

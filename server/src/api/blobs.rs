@@ -25,10 +25,18 @@ const MOST_EVENTS: i64 = 1000;
 impl From<BlobError> for Failure {
     fn from(error: BlobError) -> Self {
         let (status, code, hint) = match &error {
-            BlobError::Name(_) => (StatusCode::BAD_REQUEST, "bad_blob_name", "name it by its SHA-256, 64 hexadecimal digits"),
-            BlobError::NotFound { .. } => (StatusCode::NOT_FOUND, "no_such_blob", "check the hash; it may have been erased"),
-            BlobError::WrongHash { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "wrong_hash", "send the bytes again"),
-            BlobError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "blob_too_large", "split it, or compress it"),
+            BlobError::Name(_) => {
+                (StatusCode::BAD_REQUEST, "bad_blob_name", "name it by its SHA-256, 64 hexadecimal digits")
+            }
+            BlobError::NotFound { .. } => {
+                (StatusCode::NOT_FOUND, "no_such_blob", "check the hash; it may have been erased")
+            }
+            BlobError::WrongHash { .. } => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "wrong_hash", "send the bytes again")
+            }
+            BlobError::TooLarge => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "blob_too_large", "split it, or compress it")
+            }
             BlobError::Receive(_) => (StatusCode::BAD_REQUEST, "body_broken_off", "send it again"),
             BlobError::Damaged { .. } | BlobError::Store(_) | BlobError::Folder { .. } => {
                 return Self::unavailable(&error);
@@ -65,7 +73,8 @@ pub async fn put(
 ) -> Result<Json<Uploaded>, Failure> {
     check_name(&sha256)?;
     let most = state.config.max_blob_bytes;
-    let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let announced =
+        headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > most) {
         return Err(Failure::new(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -99,7 +108,11 @@ pub async fn get(
         // Never anything a browser would run: an agent chose the media type.
         (
             header::CONTENT_TYPE,
-            HeaderValue::from_static(if safe { "text/plain; charset=utf-8" } else { "application/octet-stream" }),
+            HeaderValue::from_static(if safe {
+                "text/plain; charset=utf-8"
+            } else {
+                "application/octet-stream"
+            }),
         ),
         (header::CONTENT_DISPOSITION, HeaderValue::from_static(if safe { "inline" } else { "attachment" })),
         (header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=3600")),

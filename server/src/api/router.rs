@@ -155,7 +155,9 @@ mod tests {
             let Route { method, path, access, about, .. } = route;
             let _ = writeln!(out, "| {method} | `{path}` | {} | {about} |", who(access));
         }
-        out.push_str("\n## Commands\n\n`POST /api/rpc/<command>`\n\n| Command | Who | What |\n| --- | --- | --- |\n");
+        out.push_str(
+            "\n## Commands\n\n`POST /api/rpc/<command>`\n\n| Command | Who | What |\n| --- | --- | --- |\n",
+        );
         for command in COMMANDS {
             let _ = writeln!(out, "| `{}` | {} | {} |", command.name, who(command.access), command.about);
         }
@@ -169,7 +171,10 @@ mod tests {
             std::fs::write(path, docs()).unwrap();
         }
         let written = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(written == docs(), "docs/API.md is out of date: UPDATE_DOCS=1 cargo test -p benchtrail-server api_docs");
+        assert!(
+            written == docs(),
+            "docs/API.md is out of date: UPDATE_DOCS=1 cargo test -p benchtrail-server api_docs"
+        );
     }
 
     #[test]

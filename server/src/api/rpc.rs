@@ -50,10 +50,18 @@ pub const COMMANDS: &[Command] = &[
     command("create_api_token", Access::Person(Role::Viewer), "Makes an API token, shown once."),
     command("revoke_api_token", Access::Person(Role::Viewer), "Revokes an API token."),
     command("create_checkpoint", Access::Person(Role::Viewer), "Signs the log's present head."),
-    command("verify_log", Access::Person(Role::Admin), "Walks the log and names the first position that does not fit."),
+    command(
+        "verify_log",
+        Access::Person(Role::Admin),
+        "Walks the log and names the first position that does not fit.",
+    ),
     command("create_project", MEMBER, "Creates a project, with its workloads and their scenarios."),
     command("create_workload", MEMBER, "Adds a workload with its scenarios to a project."),
-    command("check_readiness", Access::Person(Role::Viewer), "Says what stands in a workload's way, and the cures."),
+    command(
+        "check_readiness",
+        Access::Person(Role::Viewer),
+        "Says what stands in a workload's way, and the cures.",
+    ),
     command("preview_commands", Access::Person(Role::Viewer), "Shows the command lines of every scenario."),
     command("start_run", MEMBER, "Executes a workload on a server."),
     command("cancel_run", MEMBER, "Stops a run."),
@@ -180,16 +188,34 @@ impl Call<'_> {
             "revoke_api_token" => self.revoke_api_token().await,
             "create_checkpoint" => self.create_checkpoint().await,
             "verify_log" => self.verify_log().await,
-            "create_project" => done(create_project::create_project(state, principal, self.args()?, self.meta()).await),
-            "create_workload" => done(create_workload::create_workload(state, principal, self.args()?, self.meta()).await),
-            "check_readiness" => done(check_readiness::check_readiness(state, principal, self.args()?, self.meta()).await),
-            "preview_commands" => done(preview_commands::preview_commands(state, principal, self.args()?, self.meta()).await),
+            "create_project" => {
+                done(create_project::create_project(state, principal, self.args()?, self.meta()).await)
+            }
+            "create_workload" => {
+                done(create_workload::create_workload(state, principal, self.args()?, self.meta()).await)
+            }
+            "check_readiness" => {
+                done(check_readiness::check_readiness(state, principal, self.args()?, self.meta()).await)
+            }
+            "preview_commands" => {
+                done(preview_commands::preview_commands(state, principal, self.args()?, self.meta()).await)
+            }
             "start_run" => done(start_run::start_run(state, principal, self.args()?, self.meta()).await),
             "cancel_run" => done(cancel_run::cancel_run(state, principal, self.args()?, self.meta()).await),
             "cancel_job" => done(cancel_job::cancel_job(state, principal, self.args()?, self.meta()).await),
-            "flag_result" => done(flag_result::flag_result(state, principal, self.args()?, self.meta()).await),
+            "flag_result" => {
+                done(flag_result::flag_result(state, principal, self.args()?, self.meta()).await)
+            }
             "clear_flag" => done(flag_result::clear_flag(state, principal, self.args()?, self.meta()).await),
-            "create_server_config_instance" => done(create_server_config_instance::create_server_config_instance(state, principal, self.args()?, self.meta()).await),
+            "create_server_config_instance" => done(
+                create_server_config_instance::create_server_config_instance(
+                    state,
+                    principal,
+                    self.args()?,
+                    self.meta(),
+                )
+                .await,
+            ),
             _ => Err(Failure::unavailable(&format!("command {name} is in the table and not dispatched"))),
         }
     }
@@ -281,7 +307,8 @@ impl Call<'_> {
 
     async fn verify_log(&self) -> Result<Answer, Failure> {
         let args: VerifyLog = self.args()?;
-        let options = VerifyOptions { from: args.p_from.unwrap_or(1), to: args.p_to, ..VerifyOptions::default() };
+        let options =
+            VerifyOptions { from: args.p_from.unwrap_or(1), to: args.p_to, ..VerifyOptions::default() };
         let report = log::verify(&self.state.pool, &options, |_| {}).await?;
         Answer::of(&crate::cli::verify_json(&report))
     }

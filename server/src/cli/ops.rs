@@ -152,13 +152,20 @@ impl Verify {
         let checkpoint = match &self.checkpoint {
             None => None,
             Some(path) => {
-                let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+                let text =
+                    std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
                 let read = serde_json::from_str(&text);
                 Some(read.with_context(|| format!("{} does not hold a checkpoint", path.display()))?)
             }
         };
         let trusted_keys = self.keys.iter().map(|key| public_key(key)).collect::<anyhow::Result<_>>()?;
-        Ok(VerifyOptions { from: self.from, to: self.to, checkpoint, trusted_keys, ..VerifyOptions::default() })
+        Ok(VerifyOptions {
+            from: self.from,
+            to: self.to,
+            checkpoint,
+            trusted_keys,
+            ..VerifyOptions::default()
+        })
     }
 }
 

@@ -9,8 +9,8 @@ use events::api::{CreateApiToken, CreateServer};
 use events::keys::check_code;
 use uuid::Uuid;
 
-use super::{DEFAULT_ADMIN, DEFAULT_ORG, DirArgs};
 use super::locate::Located;
+use super::{DEFAULT_ADMIN, DEFAULT_ORG, DirArgs};
 use crate::auth::accounts::{self, NewAccount};
 use crate::auth::api_tokens::{self, Owner};
 use crate::auth::{Principal, password};

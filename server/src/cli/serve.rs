@@ -12,8 +12,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::{DEFAULT_ADMIN, DEFAULT_ORG, DirArgs};
 use super::locate::ServerFile;
+use super::{DEFAULT_ADMIN, DEFAULT_ORG, DirArgs};
 use crate::auth::accounts::{self, NewAccount};
 use crate::auth::{Principal, password};
 use crate::config::{Config, url_of};
@@ -58,7 +58,10 @@ impl ListenArgs {
         // Built later, the page appears without a restart.
         if self.page_dir.is_some() || page.join("index.html").is_file() {
             if !page.join("index.html").is_file() {
-                tracing::warn!("{} holds no index.html yet: build the page with scripts/build page", page.display());
+                tracing::warn!(
+                    "{} holds no index.html yet: build the page with scripts/build page",
+                    page.display()
+                );
             }
             config.page_dir = Some(page);
         }

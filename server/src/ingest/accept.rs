@@ -30,7 +30,8 @@ pub async fn accept(
     if let Err(refused) = check_batch(identity, &batch.org, &batch.agent, batch.items.len()) {
         return refuse_batch(state, identity, batch.items.len(), refused, now).await;
     }
-    let mut door = Door { state, identity, items: &batch.items, now, outcomes: vec![None; batch.items.len()] };
+    let mut door =
+        Door { state, identity, items: &batch.items, now, outcomes: vec![None; batch.items.len()] };
     let mut ended = BTreeMap::new();
     if let Err(Retry(message)) = door.run(&mut ended).await {
         door.fill(&message);
@@ -358,9 +359,9 @@ impl Door<'_> {
 /// The job that a report ends.
 fn ended_by(body: &ReportBody) -> Option<&JobKey> {
     match body {
-        ReportBody::Completed { job, .. } | ReportBody::Failed { job, .. } | ReportBody::Cancelled { job, .. } => {
-            Some(job)
-        }
+        ReportBody::Completed { job, .. }
+        | ReportBody::Failed { job, .. }
+        | ReportBody::Cancelled { job, .. } => Some(job),
         _ => None,
     }
 }

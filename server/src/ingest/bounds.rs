@@ -108,9 +108,10 @@ fn log_is_sane(log: &LogLines) -> Result<(), Refused> {
         return Err(bad(format_args!("a number of {} lines", log.lines.len()), "1 to 1000"));
     }
     match log.lines.iter().map(String::len).max() {
-        Some(longest) if longest > LONGEST_LINE => {
-            Err(bad(format_args!("a line of {longest} bytes"), "at most 16 KiB; what is longer goes to a blob"))
-        }
+        Some(longest) if longest > LONGEST_LINE => Err(bad(
+            format_args!("a line of {longest} bytes"),
+            "at most 16 KiB; what is longer goes to a blob",
+        )),
         _ => Ok(()),
     }
 }

@@ -35,7 +35,8 @@ pub async fn heartbeat(
         return reply;
     }
     if let Err(Retry(message)) = note(state, identity, &beat, now).await {
-        reply.error = Some(super::Refused::new("unavailable", message, "go on; send the next heartbeat").api_error());
+        reply.error =
+            Some(super::Refused::new("unavailable", message, "go on; send the next heartbeat").api_error());
         return reply;
     }
     match leases::renew(state, identity, &beat.holding).await {

@@ -8,8 +8,8 @@ use http::{HeaderMap, StatusCode};
 
 use super::batch::accept_bytes;
 use super::heartbeat;
-use crate::api::extract::{ApiJson, REPORT_BODY, RequestContext, read_body, require_json};
 use crate::api::Failure;
+use crate::api::extract::{ApiJson, REPORT_BODY, RequestContext, read_body, require_json};
 use crate::auth::AgentIdentity;
 use crate::commands::claim_job;
 use crate::state::AppState;

@@ -60,7 +60,9 @@ pub(super) fn judge(
         ReportBody::Telemetry { telemetry, .. } => {
             telemetry.samples.iter().try_for_each(|sample| admit(sample.at))?;
         }
-        ReportBody::Blob { blob, .. } if blob.job.as_deref().is_some_and(|job| job != key.stream().as_str()) => {
+        ReportBody::Blob { blob, .. }
+            if blob.job.as_deref().is_some_and(|job| job != key.stream().as_str()) =>
+        {
             return Err(Refused::new(
                 "not_your_job",
                 "the blob names another job than the report",
@@ -78,7 +80,9 @@ pub(super) fn natural(identity: &AgentIdentity, body: &ReportBody) -> (StreamKey
     match body {
         ReportBody::Capabilities { capabilities } => (
             identity.server.stream(),
-            Event::ServerCapabilitiesReported(ServerCapabilitiesReported { capabilities: capabilities.clone() }),
+            Event::ServerCapabilitiesReported(ServerCapabilitiesReported {
+                capabilities: capabilities.clone(),
+            }),
         ),
         ReportBody::Serving { job, serving } => (job.stream(), Event::JobServing(serving.clone())),
         ReportBody::Running { job, running } => (job.stream(), Event::JobRunning(running.clone())),
@@ -153,7 +157,11 @@ pub(super) fn envelope(
 /// [`Refused`] names what is out of bounds.
 pub(super) fn check_item(item: &ReportItem, max_blob_bytes: u64) -> Result<(), Refused> {
     if item.event_id.is_nil() {
-        return Err(Refused::new("bad_event_id", "event_id is the nil uuid", "make a uuid v7 for each report"));
+        return Err(Refused::new(
+            "bad_event_id",
+            "event_id is the nil uuid",
+            "make a uuid v7 for each report",
+        ));
     }
     bounds::check(&item.body, max_blob_bytes)
 }

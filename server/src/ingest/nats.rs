@@ -44,10 +44,7 @@ pub async fn listen(state: AppState, client: async_nats::Client) {
     }
 }
 
-async fn subscribed(
-    state: &AppState,
-    client: &async_nats::Client,
-) -> Result<(), async_nats::SubscribeError> {
+async fn subscribed(state: &AppState, client: &async_nats::Client) -> Result<(), async_nats::SubscribeError> {
     let mut requests = client.queue_subscribe(INGEST_WILDCARD, QUEUE_GROUP.to_owned()).await?;
     let permits = Arc::new(Semaphore::new(AT_ONCE));
     while let Some(message) = requests.next().await {
@@ -80,7 +77,8 @@ async fn answer(state: &AppState, client: &async_nats::Client, message: Message)
 
 async fn reply_of(state: &AppState, message: &Message) -> Result<Vec<u8>, serde_json::Error> {
     let Some((org, agent, kind)) = parse_ingest_subject(message.subject.as_str()) else {
-        let refused = Refused::new("bad_subject", "there is no such subject", "use ingest.<org>.<agent>.<kind>");
+        let refused =
+            Refused::new("bad_subject", "there is no such subject", "use ingest.<org>.<agent>.<kind>");
         return serde_json::to_vec(&ReportReply { results: Vec::new(), error: Some(refused.api_error()) });
     };
     let identity = identify(state, &org, &agent).await;
@@ -96,7 +94,8 @@ async fn reply_of(state: &AppState, message: &Message) -> Result<Vec<u8>, serde_
             json(&reply)
         }
         IngestKind::Heartbeat => {
-            let refused = |error| HeartbeatReply { at: now, stop: vec![], work_waiting: false, error: Some(error) };
+            let refused =
+                |error| HeartbeatReply { at: now, stop: vec![], work_waiting: false, error: Some(error) };
             let beat = parse_json::<Heartbeat>(&message.payload).map_err(|failure| failure.error);
             let reply = match (identity, beat) {
                 (Ok(identity), Ok(beat)) => heartbeat::heartbeat(state, &identity, beat, now).await,

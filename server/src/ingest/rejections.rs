@@ -46,7 +46,10 @@ pub(super) async fn record(
         .collect();
     if events.len() < refusals.len() {
         tracing::warn!(
-            agent = identity.agent, org = identity.org(), refused = refusals.len(), recorded = events.len(),
+            agent = identity.agent,
+            org = identity.org(),
+            refused = refusals.len(),
+            recorded = events.len(),
             "many reports of an agent are refused; not all are recorded"
         );
     }

@@ -177,8 +177,8 @@ impl Answer {
     #[track_caller]
     pub fn refused(&self) -> ApiError {
         assert!(self.status.is_client_error(), "expected a 4xx: {} {}", self.status, self.text);
-        let error: ApiError =
-            serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{e}: {} {:?}", self.status, self.text));
+        let error: ApiError = serde_json::from_str(&self.text)
+            .unwrap_or_else(|e| panic!("{e}: {} {:?}", self.status, self.text));
         assert!(!error.code.is_empty() && !error.message.is_empty(), "{error:?}");
         assert!(error.hint.as_ref().is_some_and(|hint| !hint.is_empty()), "no hint: {error:?}");
         error

@@ -89,7 +89,10 @@ impl Live {
     /// Tells the other tabs what the stream brings, and from where on.
     pub(super) fn tell_open(self) {
         let open = self.inner.try_with_value(|inner| {
-            inner.source.as_ref().map(|s| Message::Open { topics: s.topics.clone(), after: inner.cursor.resume() })
+            inner
+                .source
+                .as_ref()
+                .map(|s| Message::Open { topics: s.topics.clone(), after: inner.cursor.resume() })
         });
         if let Some(Some(message)) = open {
             self.say(&message);

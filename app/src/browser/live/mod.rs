@@ -184,7 +184,8 @@ impl Live {
 
     fn own_topics(self) -> Vec<String> {
         let topics = self.inner.try_with_value(|inner| {
-            let mut topics: Vec<String> = inner.listeners.iter().flat_map(|(_, topics, _)| topics.clone()).collect();
+            let mut topics: Vec<String> =
+                inner.listeners.iter().flat_map(|(_, topics, _)| topics.clone()).collect();
             topics.sort();
             topics.dedup();
             topics
@@ -300,7 +301,12 @@ impl Live {
             inner.source = None;
             inner.tries += 1;
             // The control plane ends a stream now and then, to judge again who may see what: the first try is quick.
-            (inner.tries, (if inner.tries == 1 { 60.0 } else { 250.0 } * 2f64.powi(inner.tries.min(6) as i32)).min(15_000.0) * (0.75 + js_sys::Math::random() / 2.0))
+            (
+                inner.tries,
+                (if inner.tries == 1 { 60.0 } else { 250.0 } * 2f64.powi(inner.tries.min(6) as i32))
+                    .min(15_000.0)
+                    * (0.75 + js_sys::Math::random() / 2.0),
+            )
         });
         if let Some((tries, wait)) = wait {
             if tries > 1 {
@@ -332,7 +338,7 @@ impl Live {
             Some((Role::Leader, _, _, true)) => self.settle(),
             Some((Role::Follower, silent, ..)) => {
                 // Said again every few seconds: the leader forgets tabs that fell silent.
-                if (now / 1000.0) as u64 % 4 == 0 {
+                if ((now / 1000.0) as u64).is_multiple_of(4) {
                     self.want();
                 }
                 if silent {

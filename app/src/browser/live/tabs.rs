@@ -17,12 +17,13 @@ impl Channel {
     /// Opens the channel; nothing where the browser has none.
     pub fn open(mut heard: impl FnMut(Message) + 'static) -> Option<Self> {
         let channel = web_sys::BroadcastChannel::new(NAME).ok()?;
-        let closure = Closure::<dyn FnMut(web_sys::MessageEvent)>::new(move |event: web_sys::MessageEvent| {
-            let message = event.data().as_string().and_then(|text| serde_json::from_str(&text).ok());
-            if let Some(message) = message {
-                heard(message);
-            }
-        });
+        let closure =
+            Closure::<dyn FnMut(web_sys::MessageEvent)>::new(move |event: web_sys::MessageEvent| {
+                let message = event.data().as_string().and_then(|text| serde_json::from_str(&text).ok());
+                if let Some(message) = message {
+                    heard(message);
+                }
+            });
         channel.set_onmessage(Some(closure.as_ref().unchecked_ref()));
         Some(Self { channel, _heard: closure })
     }
@@ -47,7 +48,9 @@ impl Drop for Channel {
 pub fn ask_to_lead(leading: impl FnOnce() + 'static) -> bool {
     let navigator: JsValue = leptos::prelude::window().navigator().into();
     let Ok(locks) = Reflect::get(&navigator, &"locks".into()) else { return false };
-    let Some(request) = Reflect::get(&locks, &"request".into()).ok().and_then(|f| f.dyn_into::<Function>().ok()) else {
+    let Some(request) =
+        Reflect::get(&locks, &"request".into()).ok().and_then(|f| f.dyn_into::<Function>().ok())
+    else {
         return false;
     };
     let granted = Closure::once_into_js(move |_lock: JsValue| -> Promise {
