@@ -441,6 +441,38 @@ async fn a_heartbeat_keeps_an_attempt_and_says_when_to_stop_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_superseded_attempt_that_ends_leaves_the_newer_ones_lease_alone() {
+    let world = World::start().await;
+    world.project("p", &[1]).await;
+    world.start_run("p").await;
+    let first = world.claim().await.expect("a job");
+    sqlx::query("update leases set expires_at = now() - interval '1 second'")
+        .execute(&world.state.pool)
+        .await
+        .unwrap();
+    watch::look(&world.state, clock::now(), true).await.unwrap();
+    let second = world.claim().await.expect("the job is queued again");
+
+    let before = second.claimed_at.plus_micros(-1);
+    let output = ReportBody::ToolOutput { job: first.job.clone(), output: Box::new(output(1)) };
+    let completed = JobCompleted { attempt: 1, telemetry_samples: 0, log_lines: 0 };
+    let completed = ReportBody::Completed { job: first.job.clone(), completed };
+    for body in [output, completed] {
+        let outcome = world.report_at(body, before).await;
+        assert!(matches!(outcome, ItemOutcome::Accepted { .. }), "kept: {outcome:?}");
+    }
+    world.ended(&first.job).await;
+    watch::look(&world.state, clock::now().plus_micros(-3_600_000_000), true).await.unwrap();
+    let job = world.job(&first.job).await;
+    assert_eq!((job.phase, job.attempt(), job.result_attempt), (JobPhase::Claimed, 2, None));
+    let leases: i64 = sqlx::query_scalar("select count(*) from leases where attempt = 2")
+        .fetch_one(&world.state.pool)
+        .await
+        .unwrap();
+    assert_eq!(leases, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn cancelling_a_run_that_waits_ends_it_at_once() {
     let world = World::start().await;
     world.project("p", &[1, 2, 4]).await;

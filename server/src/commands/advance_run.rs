@@ -35,7 +35,10 @@ pub async fn job_ended(
 ) -> Result<(), CommandError> {
     // Before the run can finish: a run that is not finished is looked at again after a crash.
     check_quality(state, key, now).await?;
-    leases::release(&state.pool, key).await?;
+    // A superseded attempt ends too, while a newer one is held: that one keeps its lease.
+    if load::job(&state.log, key).await?.phase.is_terminal() {
+        leases::release(&state.pool, key).await?;
+    }
     advance_run(state, &key.run_key(), causation_id, now).await?;
     Ok(())
 }

@@ -8,8 +8,8 @@ use events::report::HeldAttempt;
 use sqlx::{PgConnection, PgPool};
 
 use super::CommandError;
-use super::work_index::Index;
 use crate::auth::AgentIdentity;
+use crate::domain::Job;
 use crate::state::AppState;
 
 /// An agent took an attempt.
@@ -46,22 +46,29 @@ pub async fn renew(
     let lease_s = state.config.timing.lease_s;
     let mut stop = Vec::new();
     for held in holding {
-        let (known, must_stop) = state.work.read(|index| judge(index, agent, held));
         // The map may be behind, and forgets finished runs: the stream decides before anybody is stopped.
-        let must_stop = match (known, must_stop) {
-            (true, false) => false,
+        let mapped =
+            state.work.read(|index| index.open_job(&held.job).map(|job| judge(job, agent, held.attempt)));
+        let (must_stop, holds) = match mapped {
+            Some((false, holds)) => (false, holds),
             _ => match super::load::job(&state.log, &held.job).await {
-                Ok(job) => job.server != agent.server || job.must_stop(held.attempt),
-                Err(error) if error.status == 404 => true,
+                Ok(job) => judge(&job, agent, held.attempt),
+                Err(error) if error.status == 404 => (true, false),
                 Err(error) => return Err(error),
             },
         };
         if must_stop {
             stop.push(held.clone());
         }
+        // One that is asked to stop still holds its attempt until it has stopped.
+        if !holds {
+            continue;
+        }
+        // Also where the row is missing: the process that took the claim may have died before it wrote it.
         sqlx::query(
-            "update leases set expires_at = greatest(expires_at, now() + make_interval(secs => $4))
-             where job_key = $1 and attempt = $2 and agent = $3",
+            "insert into leases as l (job_key, attempt, agent, expires_at)
+             values ($1, $2, $3, now() + make_interval(secs => $4))
+             on conflict (job_key, attempt) do update set expires_at = greatest(l.expires_at, excluded.expires_at)",
         )
         .bind(held.job.stream().as_str())
         .bind(held.attempt.cast_signed())
@@ -73,11 +80,10 @@ pub async fn renew(
     Ok(stop)
 }
 
-fn judge(index: &Index, agent: &AgentIdentity, held: &HeldAttempt) -> (bool, bool) {
-    match index.open_job(&held.job) {
-        Some(job) => (true, job.server != agent.server || job.must_stop(held.attempt)),
-        None => (false, true),
-    }
+/// Whether the agent must stop this attempt, and whether it holds it.
+fn judge(job: &Job, agent: &AgentIdentity, attempt: u32) -> (bool, bool) {
+    let own = job.server == agent.server;
+    (!own || job.must_stop(attempt), own && job.is_held() && job.attempt() == attempt)
 }
 
 /// A control plane started: while it was away nobody could renew, so every lease begins anew once.

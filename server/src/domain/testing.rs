@@ -4,7 +4,7 @@ use events::Event;
 use events::api::{ScenarioMatrix, WorkloadInput};
 use events::envelope::Recorded;
 use events::job::{JobCreated, ResolvedCommands};
-use events::keys::{JobKey, ServerKey};
+use events::keys::{JobKey, ServerKey, StreamKey};
 use events::timestamp::Timestamp;
 use events::workload::{ScenarioSpec, WorkloadSpec};
 
@@ -99,12 +99,22 @@ pub(crate) fn job_created() -> JobCreated {
     }
 }
 
-/// An event as the log gives it back.
+/// An event of [`job_key`]'s stream as the log gives it back.
 pub(crate) fn recorded(event: &Event, version: i64, occurred_at: Timestamp) -> Recorded {
+    recorded_in(job_key().stream(), event, version, occurred_at)
+}
+
+/// An event of a stream as the log gives it back; its position is its version.
+pub(crate) fn recorded_in(
+    stream: StreamKey,
+    event: &Event,
+    version: i64,
+    occurred_at: Timestamp,
+) -> Recorded {
     use events::envelope::{Actor, ActorKind};
     Recorded {
         position: version,
-        stream: job_key().stream(),
+        stream,
         version,
         event_id: uuid::Uuid::now_v7(),
         event_type: event.event_type().to_owned(),
