@@ -74,7 +74,7 @@ fn run(
     let start = Instant::now();
     let mut tick: u32 = 0;
     loop {
-        samples.push(take(&mut sources));
+        samples.push(sample(&mut sources));
         if samples.len() >= per_window {
             emit(Window { interval_ms, samples: std::mem::take(&mut samples) });
         }
@@ -96,7 +96,8 @@ fn next_tick(elapsed: Duration, interval: Duration, tick: u32) -> u32 {
     u32::try_from(passed).unwrap_or(u32::MAX - 1).max(tick) + 1
 }
 
-fn take(sources: &mut [Box<dyn Source>]) -> TelemetrySample {
+/// Reads every source at one moment.
+fn sample(sources: &mut [Box<dyn Source>]) -> TelemetrySample {
     let mut sample =
         TelemetrySample { at: clock::now(), gpus: Vec::new(), cpus: Vec::new(), system: Default::default() };
     for source in sources {

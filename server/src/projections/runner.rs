@@ -206,7 +206,7 @@ async fn move_members(
     let mut work = Vec::new();
     for member in members.iter_mut().filter(|m| m.at.position == position) {
         if batch.concerns(member.projection.as_ref(), position, batch.last) {
-            work.push(advance(pool, member, batch, batch.last));
+            work.push(project(pool, member, batch, batch.last));
         } else {
             idle.push((member.at.name.clone(), member.at.generation));
         }
@@ -228,7 +228,7 @@ async fn move_members(
 
 /// Folds the batch into one projection up to `to` and moves its checkpoint, in one transaction. An event that cannot be
 /// folded is found, quarantined, and left out.
-async fn advance(
+async fn project(
     pool: &PgPool,
     member: &mut Member,
     batch: &Batch,
@@ -385,7 +385,7 @@ pub async fn run_to(
             break;
         }
         let last = batch.last;
-        if matches!(advance(pool, &mut member, &batch, last).await?, Step::Overtaken) {
+        if matches!(project(pool, &mut member, &batch, last).await?, Step::Overtaken) {
             return Err(ProjectionError::Busy(name.to_owned()));
         }
     }

@@ -99,7 +99,7 @@ impl Preferences {
 /// # Errors
 /// No such view, a query that is not understood, read tables that are too far behind, or a database that does not
 /// answer.
-pub async fn answer(
+pub async fn query(
     reader: &PgPool,
     projections: &Handle,
     visibility: &Visibility,
