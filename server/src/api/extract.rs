@@ -145,21 +145,35 @@ pub fn require_json(headers: &HeaderMap) -> Result<(), Failure> {
     ))
 }
 
+/// How much of a body that is too long is read and thrown away, so that its sender comes to read the answer.
+const DRAIN: usize = 32 << 20;
+
 /// Reads a whole body; 413 when it is longer than `limit` bytes.
 pub async fn read_body(body: axum::body::Body, limit: usize) -> Result<bytes::Bytes, Failure> {
-    axum::body::to_bytes(body, limit).await.map_err(|error| {
-        let too_long = std::error::Error::source(&error)
-            .is_some_and(|source| source.is::<http_body_util::LengthLimitError>());
-        if too_long {
-            return Failure::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "body_too_large",
-                format!("the body is longer than {limit} bytes"),
-                "send less at once; bulky content goes to `PUT /api/agent/blobs/<sha256>`",
-            );
+    use futures::StreamExt as _;
+    let mut chunks = body.into_data_stream();
+    let mut whole = bytes::BytesMut::new();
+    let mut length = 0_usize;
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|_| {
+            Failure::bad_request("body_broken_off", "the body could not be read to its end", "send it again")
+        })?;
+        length += chunk.len();
+        if length <= limit {
+            whole.extend_from_slice(&chunk);
+        } else if length > limit.saturating_add(DRAIN) {
+            break;
         }
-        Failure::bad_request("body_broken_off", "the body could not be read to its end", "send it again")
-    })
+    }
+    if length > limit {
+        return Err(Failure::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "body_too_large",
+            format!("the body is longer than {limit} bytes"),
+            "send less at once; bulky content goes to `PUT /api/agent/blobs/<sha256>`",
+        ));
+    }
+    Ok(whole.freeze())
 }
 
 /// Parses JSON: 400 when it is not JSON, 422 when it is and does not fit.
