@@ -376,7 +376,7 @@ mod tests {
     fn a_run_without_a_job_on_its_way_stands_still() {
         let mut told = Told::default();
         let run = told.run(1, &["c1", "c2"]);
-        assert_eq!(told.index.idle_runs(), [run.clone()]);
+        assert_eq!(told.index.idle_runs(), std::slice::from_ref(&run));
         told.queue(&run.job("c1"));
         assert!(told.index.idle_runs().is_empty());
         let failed = JobFailed {
