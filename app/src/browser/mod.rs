@@ -1,6 +1,8 @@
 //! The border to the browser: requests, the live stream, storage, small helpers. Everything above is plain Rust.
 
+pub mod address;
 pub mod api;
+pub mod colours;
 pub mod live;
 pub mod page;
 pub mod remote;

@@ -5,6 +5,7 @@ use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::api::{self, Trouble};
+use super::colours::Colours;
 use super::live::Live;
 use super::{store, stored};
 
@@ -23,6 +24,8 @@ pub struct Page {
     pub narrow: RwSignal<Option<bool>>,
     /// Whether the drawer is open.
     pub drawer_open: RwSignal<bool>,
+    /// The colours of natural keys.
+    pub colours: Colours,
 }
 
 impl Page {
@@ -35,8 +38,10 @@ impl Page {
             theme: RwSignal::new(stored("theme").filter(|t| t == "light" || t == "dark")),
             narrow: RwSignal::new(stored("rail").map(|r| r == "narrow")),
             drawer_open: RwSignal::new(false),
+            colours: Colours::new(),
         };
         provide_context(page);
+        page.colours.learn();
         page.read_session();
         page
     }

@@ -2,9 +2,10 @@
 
 use serde_json::json;
 
-use super::{Figure, MARKERS, axis, layout, note, series, ticks};
+use super::{Figure, MARKERS, axis, layout, note, ticks};
 use crate::format::significant;
 use crate::row::Row;
+use crate::state::colours::Colour;
 
 /// A point of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -126,7 +127,7 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
     let span = heights().fold(f64::NEG_INFINITY, f64::max)
         - if options.log { heights().fold(f64::INFINITY, f64::min) } else { 0.0 };
     for (place, line) in lines.iter().enumerate().filter(|(_, l)| !l.points.is_empty()) {
-        let ink = series(place);
+        let ink = Colour::nth(place).token();
         let symbol = MARKERS[place % MARKERS.len()];
         let done: Vec<&Measured> = line.points.iter().filter(|p| !p.running).collect();
         let hover = format!("%{{y:.3~s}} {}", options.unit);

@@ -35,21 +35,6 @@ impl Figure {
 /// The shapes of points; by place in the chart, so that no two lines of one chart share a shape.
 pub const MARKERS: [&str; 6] = ["circle", "square", "diamond", "triangle-up", "cross", "triangle-down"];
 
-/// The colour token of the nth series.
-pub fn series(place: usize) -> String {
-    format!("--series-{}", place % 10 + 1)
-}
-
-/// The colour token of a natural key: the same on every page.
-pub fn key_series(key: &str) -> String {
-    // FNV-1a, folded once so that near keys part.
-    let mut hash: u32 = 0x811c_9dc5;
-    for byte in key.bytes() {
-        hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    }
-    series(((hash ^ (hash >> 3)) >> 20) as usize)
-}
-
 /// An axis in the page's theme, with what is particular to it.
 pub fn axis(particular: Value) -> Value {
     merged(
@@ -115,10 +100,5 @@ mod tests {
         assert_eq!(ticks(587.0, 4), [0.0, 200.0, 400.0, 600.0]);
         assert_eq!(ticks(100.0, 2), [0.0, 50.0, 100.0]);
         assert_eq!(ticks(0.0, 4), [0.0, 1.0]);
-    }
-
-    #[test]
-    fn a_key_keeps_its_colour() {
-        assert_eq!(key_series("h200x8/gpu-h200-07"), key_series("h200x8/gpu-h200-07"));
     }
 }

@@ -28,61 +28,54 @@ const parse = (json) => {
   return JSON.parse(json, (_, value) => typeof value === "string" && value.startsWith("--") ? colour(value) : value);
 };
 
-const drawn = new Map(); // element → { json, group, own: the ranges of its figure, zoom: the reader's x range }
-const groupOf = (plot) => [...drawn.keys()].filter((other) => other === plot || (other.data && drawn.get(plot).group && drawn.get(other).group === drawn.get(plot).group));
-
-/** Back to all there is, in every chart of the group. */
-const reset = (plot) => act(plot, groupOf(plot), (peer) => {
-  const chart = drawn.get(peer);
-  chart.zoom = undefined;
-  Plotly.relayout(peer, { "xaxis.range": chart.own.x, "yaxis.range": chart.own.y });
-});
-
+const drawn = new Map(); // element → { json, zoom, group, tell }
+const tell = (plot, what, text) => drawn.get(plot)?.tell(what, text);
 const settings = () => ({
   displaylogo: false, displayModeBar: "hover", doubleClick: false, showSendToCloud: false, plotlyServerURL: "",
-  modeBarButtons: [["toImage", { name: "reset", title: "All", icon: Plotly.Icons.home, click: reset }]],
+  modeBarButtons: [["toImage", { name: "reset", title: "All", icon: Plotly.Icons.home, click: (plot) => tell(plot, "zoom", "") }]],
 });
 
-/* The charts of a group have one cross-hair and one zoom. */
+/* The charts of a group have one cross-hair. Their zoom is the page's: it is told, and comes back with the next drawing. */
 let busy = false;
-function act(plot, charts, what) {
-  if (busy) return;
+function others(plot, what) {
+  const group = drawn.get(plot)?.group;
+  if (busy || !group) return;
   busy = true;
-  for (const chart of charts) try { what(chart); } catch { /* a peer with another axis */ }
+  for (const [peer, chart] of drawn) if (peer !== plot && peer.data && chart.group === group) try { what(peer); } catch { /* a peer with another axis */ }
   busy = false;
 }
-const others = (plot, what) => act(plot, groupOf(plot).filter((peer) => peer !== plot), what);
 
-function share(plot) {
+function listen(plot) {
   plot.on("plotly_hover", (event) => others(plot, (peer) => Plotly.Fx.hover(peer, { xval: event.points[0].x })));
   plot.on("plotly_unhover", () => others(plot, (peer) => Plotly.Fx.unhover(peer)));
-  plot.on("plotly_doubleclick", () => reset(plot));
+  plot.on("plotly_doubleclick", () => tell(plot, "zoom", ""));
+  plot.on("plotly_click", (event) => { const name = event.points[0].customdata; if (name) tell(plot, "pick", String(name)); });
   plot.on("plotly_relayout", (change) => {
-    if (busy || change["xaxis.range[0]"] === undefined) return;
-    const zoom = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
-    drawn.get(plot).zoom = zoom;
-    others(plot, (peer) => { drawn.get(peer).zoom = zoom; Plotly.relayout(peer, { "xaxis.range": zoom }); });
+    if (change["xaxis.range[0]"] === undefined && change["yaxis.range[0]"] === undefined) return;
+    const { xaxis, yaxis } = plot.layout;
+    tell(plot, "zoom", [...xaxis.range, ...(yaxis.fixedrange ? [] : yaxis.range)].map((end) => +Number(end).toPrecision(6)).join());
   });
 }
 
 const widths = new ResizeObserver((entries) => { for (const { target } of entries) if (target.data && target.clientWidth) Plotly.Plots.resize(target); });
-const redraw = () => { for (const [plot, { json, group }] of drawn) draw(plot, json, group); };
+const redraw = () => { for (const [plot, { json, zoom, group, tell }] of drawn) draw(plot, json, zoom, group, tell); };
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
 
-/** Draws a figure, or redraws it: zoom and selection stay. */
-export async function draw(plot, json, group) {
-  const chart = Object.assign(drawn.get(plot) ?? {}, { json, group });
+/** Draws a figure, or redraws it: `zoom` is "x0,x1" or "x0,x1,y0,y1", or empty for all there is. */
+export async function draw(plot, json, zoom, group, tell) {
+  const chart = Object.assign(drawn.get(plot) ?? {}, { json, zoom, group, tell });
   drawn.set(plot, chart);
   await load();
-  if (!plot.isConnected || chart.json !== json) return;
+  if (!plot.isConnected || chart.json !== json || chart.zoom !== zoom) return;
   const fresh = !plot.data, { traces, layout } = parse(json);
-  chart.own = { x: layout.xaxis.range, y: layout.yaxis.range };
-  if (chart.zoom) layout.xaxis.range = chart.zoom;
+  const ends = zoom ? zoom.split(",").map(Number) : [];
+  if (ends.length) layout.xaxis.range = ends.slice(0, 2);
+  if (ends.length === 4) layout.yaxis.range = ends.slice(2);
   await Plotly.react(plot, traces, layout, settings());
   if (!fresh || !plot.isConnected) return;
   widths.observe(plot);
-  share(plot);
+  listen(plot);
 }
 
 /** Forgets a chart. */

@@ -206,7 +206,7 @@ pub fn figure(feed: &JobFeed, quantity: &Quantity, colour: &str) -> Figure {
         layout: layout(json!({
             "shapes": shapes, "annotations": notes, "margin": {"l": 40, "r": 4, "t": 4, "b": 22},
             "xaxis": axis(json!({"showgrid": false, "range": [0, span], "ticksuffix": " s", "nticks": 8, "showspikes": true})),
-            "yaxis": axis(json!({"range": [0, range_top], "tickvals": tick_values})),
+            "yaxis": axis(json!({"range": [0, range_top], "tickvals": tick_values, "fixedrange": true})),
         })),
         head: std::iter::once("Second".to_owned())
             .chain(lines.iter().map(|(name, _)| name.clone()))
@@ -269,7 +269,7 @@ pub fn throughput(feed: &JobFeed, colour: &str) -> Figure {
         layout: layout(json!({
             "shapes": bands(feed, begin, end), "margin": {"l": 40, "r": 4, "t": 4, "b": 22},
             "xaxis": axis(json!({"showgrid": false, "range": [0, ((end - begin) / 1000.0).max(10.0)], "ticksuffix": " s", "nticks": 8, "showspikes": true})),
-            "yaxis": axis(json!({"range": [0, tick_values.last().copied().unwrap_or(1.0) * HEADROOM], "tickvals": tick_values})),
+            "yaxis": axis(json!({"range": [0, tick_values.last().copied().unwrap_or(1.0) * HEADROOM], "tickvals": tick_values, "fixedrange": true})),
         })),
         head: vec!["Second".to_owned(), "tok/s".to_owned()],
         rows: table(&lines, begin, 1.0),
@@ -284,9 +284,10 @@ mod tests {
     fn feed(gpus: usize, seconds: usize) -> JobFeed {
         let mut feed = JobFeed::default();
         for gpu in 0..gpus {
-            let line =
-                (0..seconds).map(|s| Point { at: s as f64 * 1000.0, min: 0.4, avg: 0.5, max: 0.6 }).collect();
-            feed.lines.insert((format!("gpu{gpu}"), "utilization".into()), line);
+            let line = feed.lines.entry((format!("gpu{gpu}"), "utilization".into())).or_default();
+            for second in 0..seconds {
+                line.add(second as i64 + 1, second as f64 * 1000.0, 0.5);
+            }
         }
         feed
     }

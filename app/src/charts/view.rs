@@ -5,6 +5,24 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::{Figure, plot};
+use crate::state::zoom::Zoom;
+
+/// The zoom of a chart, or of the charts of a group: what it is, and how a reader changes it.
+#[derive(Clone, Copy)]
+pub struct Zooming {
+    /// What is looked at now; nothing for all there is.
+    pub now: Signal<Option<Zoom>>,
+    /// The reader looks at something else.
+    pub set: Callback<Option<Zoom>>,
+}
+
+impl Zooming {
+    /// A zoom that nothing else shares.
+    pub fn own() -> Self {
+        let zoom = RwSignal::new(None);
+        Self { now: zoom.into(), set: Callback::new(move |next| zoom.set(next)) }
+    }
+}
 
 /// A chart. `words` stand in its place while there is nothing to draw.
 #[component]
@@ -18,9 +36,15 @@ pub fn Chart(
     /// What it shows. It is redrawn when this changes; feed it at most a few times a second.
     #[prop(into)]
     figure: Signal<Figure>,
-    /// Charts of one group share cross-hair and zoom.
+    /// Charts of one group share the cross-hair.
     #[prop(default = "")]
     group: &'static str,
+    /// What is looked at; its own where nothing is given.
+    #[prop(optional)]
+    zooming: Option<Zooming>,
+    /// A point with a name was clicked.
+    #[prop(optional)]
+    pick: Option<Callback<String>>,
     /// `low`, `middle` or `high`.
     #[prop(default = "middle")]
     height: &'static str,
@@ -35,16 +59,27 @@ pub fn Chart(
     let as_table = RwSignal::new(false);
     let trouble = RwSignal::new(None::<String>);
     let empty = Memo::new(move |_| figure.with(Figure::is_empty));
+    let zooming = zooming.unwrap_or_else(Zooming::own);
 
     watch_near(element, near);
+    let heard = Closure::<dyn FnMut(String, String)>::new(move |what: String, text: String| {
+        match (what.as_str(), pick) {
+            ("zoom", _) => zooming.set.run(Zoom::read(&text)),
+            ("pick", Some(pick)) => pick.run(text),
+            _ => {}
+        }
+    });
+    let heard = StoredValue::new_local(heard);
     Effect::new(move |_| {
         if !near.get() || empty.get() || as_table.get() {
             return;
         }
         let Some(node) = element.get() else { return };
         let json = figure.with(|f| serde_json::json!({"traces": f.traces, "layout": f.layout}).to_string());
+        let zoom = zooming.now.get().map_or_else(String::new, |zoom| zoom.write());
+        let tell = heard.with_value(|heard| heard.as_ref().unchecked_ref::<js_sys::Function>().clone());
         spawn_local(async move {
-            if let Err(error) = plot::draw(&node, &json, group).await {
+            if let Err(error) = plot::draw(&node, &json, &zoom, group, &tell).await {
                 let text = js_sys::Reflect::get(&error, &"message".into()).ok().and_then(|m| m.as_string());
                 trouble.try_set(Some(text.unwrap_or_else(|| "the chart could not be drawn".to_owned())));
             }
@@ -72,6 +107,11 @@ pub fn Chart(
                 " "
                 <span class="unit">{unit}</span>
                 <span class="push">
+                    <Show when=move || zooming.now.with(Option::is_some)>
+                        <button type="button" class="figure-toggle" data-testid="zoom-out" on:click=move |_| zooming.set.run(None)>
+                            "All"
+                        </button>
+                    </Show>
                     <Show when=move || !empty.get()>
                         <button
                             type="button"

@@ -6,11 +6,11 @@ use super::strip::{Strips, is_running, use_feeds};
 use crate::browser::now_ms;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
-use crate::charts::key_series;
 use crate::format::{ABSENT, ago, long_moment, moment};
 use crate::parts::states::{Empty, once_there, when_there};
 use crate::parts::{PageHead, Status, server_state, swatch, tables};
 use crate::row::Row;
+use crate::state::colours::Kind;
 use crate::state::live;
 
 /// The dashboard.
@@ -146,7 +146,7 @@ fn ended_table(jobs: &[Row], results: Rows, now: RwSignal<f64>) -> AnyView {
         view! {
             <tr>
                 <th scope="row" class="card-title">
-                    <a class="key" href=row.job_path()>{swatch(&key_series(&row.text("model_code")))}{row.text("scenario_code")}</a>
+                    <a class="key" href=row.job_path()>{swatch(Kind::Model, &row.text("model_code"))}{row.text("scenario_code")}</a>
                 </th>
                 <td class="clip">
                     <a class="key quiet" href=row.run_path()>{format!("{} / {}", row.text("workload_code"), row.text("run_number"))}</a>

@@ -5,12 +5,12 @@ use leptos_router::hooks::use_location;
 
 use crate::browser::page::Page;
 use crate::browser::remote::{keep_live, use_rows};
-use crate::charts::key_series;
 use crate::format::{ABSENT, maybe_count};
 use crate::metrics::{Column, column};
 use crate::parts::states::{Empty, when_there};
 use crate::parts::{PageHead, swatch, tables};
 use crate::row::Row;
+use crate::state::colours::Kind;
 use crate::state::query::Query;
 
 /// Word in the URL, tab, figure.
@@ -117,7 +117,7 @@ fn ranking(rows: &[Row], by: &'static Column) -> AnyView {
         view! {
             <section class="hero" aria-labelledby="leader">
                 <p class="hero-line">
-                    <b id="leader">{swatch(&key_series(&first.text("model_code")))}{first.text("model_code")}</b>
+                    <b id="leader">{swatch(Kind::Model, &first.text("model_code"))}{first.text("model_code")}</b>
                     {tables::figure(first, by.key)}
                     <span class="meta">{by.unit()}</span>
                 </p>
@@ -130,7 +130,7 @@ fn ranking(rows: &[Row], by: &'static Column) -> AnyView {
         view! {
             <tr>
                 <td class="number card-figure" data-label="Rank">{place + 1}</td>
-                <th scope="row" class="card-title"><a class="key" href=row.job_path()>{swatch(&key_series(&row.text("model_code")))}{row.text("workload_code")}</a></th>
+                <th scope="row" class="card-title"><a class="key" href=row.job_path()>{swatch(Kind::Model, &row.text("model_code"))}{row.text("workload_code")}</a></th>
                 <td><span class="key">{format!("{} {}", row.text("framework_code"), row.text("framework_version"))}</span></td>
                 <td class="optional">{row.maybe_text("quantization").unwrap_or_else(|| ABSENT.into())}</td>
                 <td class="key">{row.text("scenario_code")}</td>

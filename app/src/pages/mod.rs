@@ -5,7 +5,6 @@ pub mod catalogue;
 pub mod dashboard;
 pub mod hardware;
 pub mod job;
-pub mod job_logs;
 pub mod leaderboard;
 pub mod monitoring;
 pub mod profile;
@@ -16,7 +15,6 @@ pub mod reporting;
 pub mod run;
 pub mod sign_in;
 pub mod strip;
-pub mod workload_form;
 
 use leptos::prelude::*;
 use leptos_router::hooks::use_location;

@@ -11,11 +11,11 @@ use crate::browser::api::{self, Trouble};
 use crate::browser::now_ms;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
-use crate::charts::key_series;
 use crate::format::{ABSENT, maybe_count, moment};
 use crate::parts::states::{Empty, once_there, when_there};
 use crate::parts::{PageHead, Status, swatch};
 use crate::row::Row;
+use crate::state::colours::Kind;
 use crate::state::live;
 use crate::state::report::percent;
 
@@ -161,7 +161,7 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
     view! {
         <li class="workload-row" data-testid="workload" data-code=row.text("workload_code")>
             <div>
-                <h3 class="key">{swatch(&key_series(&row.text("model_code")))}{row.text("workload_code")}</h3>
+                <h3 class="key">{swatch(Kind::Model, &row.text("model_code"))}{row.text("workload_code")}</h3>
                 <p class="meta">
                     <span class="key">{row.text("model_code")}</span>
                     {format!(" · {} {} · {quantization} · {} · {} scenarios", row.text("framework_code"), row.text("framework_version"), row.text("tool_code"), maybe_count(row.whole("scenarios")))}

@@ -2,21 +2,20 @@
 
 use events::api::CancelRun;
 use leptos::prelude::*;
-use wasm_bindgen_futures::spawn_local;
 
 use super::strip::{Feeds, use_feeds};
-use crate::browser::api;
 use crate::browser::now_ms;
-use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
+use crate::charts::Figure;
 use crate::charts::concurrency::{self, Options, elbow, elbow_words, traffic};
 use crate::charts::view::Chart;
-use crate::charts::{Figure, series};
 use crate::format::{ABSENT, count, maybe, moment};
 use crate::metrics::column;
+use crate::parts::cancel::Cancel;
 use crate::parts::states::once_there;
-use crate::parts::{PageHead, Status, swatch, tables};
+use crate::parts::{PageHead, Status, swatch_of, tables};
 use crate::row::Row;
+use crate::state::colours::Colour;
 use crate::state::live;
 use crate::state::report::percent;
 
@@ -60,7 +59,11 @@ pub fn Run(org: String, project: String, workload: String, run: String) -> impl 
 
     let title = format!("Run {run}");
     let report = format!("/reporting?project={project}&workload={workload}&run={run}");
-    let cancel = CancelArguments { project, workload, run: run.parse().unwrap_or(0) };
+    let cancel = CancelRun {
+        p_project_code: project,
+        p_workload_code: workload,
+        p_run_number: run.parse().unwrap_or(0),
+    };
     view! {
         <PageHead
             title
@@ -68,7 +71,7 @@ pub fn Run(org: String, project: String, workload: String, run: String) -> impl 
             meta=move || head_words(&jobs.all(), runs.first().as_ref()).into_any()
         >
             <a class="button" href=report>"Open in Reporting"</a>
-            <Cancel runs arguments=cancel/>
+            <Cancel what="run" rows=runs arguments=cancel/>
         </PageHead>
         {once_there(runs, 8, move || super::unknown_key("run", &key), move || view! { <Body jobs results workloads feeds/> }.into_any())}
     }
@@ -89,50 +92,6 @@ fn head_words(jobs: &[Row], run: Option<&Row>) -> String {
         words.push(format!("on {}/{}", run.text("config_code"), run.text("hostname")));
     }
     words.join(" · ")
-}
-
-#[derive(Clone)]
-struct CancelArguments {
-    project: String,
-    workload: String,
-    run: u32,
-}
-
-#[component]
-fn Cancel(runs: Rows, arguments: CancelArguments) -> impl IntoView {
-    let page = Page::expect();
-    let words = RwSignal::new("Cancel run".to_owned());
-    let open = Memo::new(move |_| {
-        page.signed_in()
-            && runs
-                .first()
-                .is_some_and(|r| matches!(r.text("status").as_str(), "pending" | "queued" | "running"))
-    });
-    let arguments = StoredValue::new(arguments);
-    view! {
-        <Show when=move || open.get()>
-            <button
-                type="button"
-                class="button"
-                data-testid="cancel-run"
-                on:click=move |_| {
-                    words.set("Cancelling".to_owned());
-                    let a = arguments.get_value();
-                    spawn_local(async move {
-                        let request = CancelRun { p_project_code: a.project, p_workload_code: a.workload, p_run_number: a.run };
-                        match api::command("cancel_run", &request).await {
-                            Ok(reply) => page.live.must_reach(reply.position),
-                            Err(trouble) => {
-                                words.try_set(trouble.error.message);
-                            }
-                        }
-                    });
-                }
-            >
-                {words}
-            </button>
-        </Show>
-    }
 }
 
 #[component]
@@ -215,7 +174,11 @@ fn Steps(jobs: Rows) -> impl IntoView {
         <ol class="steps" aria-label=label>
             {move || jobs.all().iter().map(|job| {
                 let share = live::share_done(job).unwrap_or(0.0);
-                view! { <li data-status=job.mark() title=job.text("scenario_code") style=("--share", format!("{:.0}%", share * 100.0))></li> }
+                view! {
+                    <li data-status=job.mark() title=job.text("scenario_code")>
+                        <svg aria-hidden="true"><rect width=format!("{:.0}%", share * 100.0) height="100%"></rect></svg>
+                    </li>
+                }
             }).collect_view()}
         </ol>
     }
@@ -308,7 +271,7 @@ fn JobLine(jobs: Rows, results: Rows, feeds: Feeds, shapes: Memo<Vec<String>>, j
     });
     let start = row.get_untracked();
     let shape = traffic(&start.text("scenario_code")).to_owned();
-    let token = series(shapes.get_untracked().iter().position(|s| *s == shape).unwrap_or(0));
+    let colour = Colour::nth(shapes.get_untracked().iter().position(|s| *s == shape).unwrap_or(0));
     // The job's own row says how it stands; the result knows of flags and simulation.
     let marked = Signal::derive(move || {
         let mut row = row.get();
@@ -362,7 +325,7 @@ fn JobLine(jobs: Rows, results: Rows, feeds: Feeds, shapes: Memo<Vec<String>>, j
     };
     view! {
         <tr data-testid="job" data-job=job data-status=move || row.with(|r| r.text("status")) data-phase=move || row.with(|r| r.text("phase"))>
-            <th scope="row" class="card-title"><a class="key" href=start.job_path()>{swatch(&token)}{start.text("scenario_code")}</a></th>
+            <th scope="row" class="card-title"><a class="key" href=start.job_path()>{swatch_of(colour)}{start.text("scenario_code")}</a></th>
             <td class="card-figure" data-label="Status"><Status row=marked/></td>
             <td class="number">{requests}</td>
             {figures.collect_view()}

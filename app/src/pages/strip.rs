@@ -7,10 +7,10 @@ use leptos::prelude::*;
 use crate::browser::now_ms;
 use crate::browser::page::Page;
 use crate::browser::remote::Rows;
-use crate::charts::key_series;
-use crate::format::{ABSENT, count, duration, maybe};
+use crate::format::{ABSENT, count, duration, maybe, millis};
 use crate::parts::{Progress, Spark, Status, swatch};
 use crate::row::Row;
+use crate::state::colours::Kind;
 use crate::state::job_feed::JobFeed;
 use crate::state::live::{job_of, share_done};
 
@@ -30,19 +30,18 @@ pub fn use_feeds(path: &str, kinds: &str) -> Feeds {
     let feeds = RwSignal::new(HashMap::<String, JobFeed>::new());
     Page::expect().live.listen(vec![format!("{path}:{kinds}")], move |events| {
         feeds.try_update(|feeds| {
-            let old = now_ms() - 60_000.0;
+            // By the clock of the log, not by the browser's.
+            let newest = events.iter().filter_map(|e| millis(&e.recorded_at.to_string())).fold(0.0, f64::max);
+            let old = newest - 60_000.0;
             for event in events {
                 if let Some(job) = job_of(event) {
                     let feed = feeds.entry(job).or_default();
                     feed.fold(event);
-                    feed.progress.retain(|p| p.at >= old);
-                    for line in feed.lines.values_mut() {
-                        if line.len() > 120 {
-                            line.drain(..60);
-                        }
-                    }
+                    feed.keep_since(old, 60);
                 }
             }
+            // A job that said nothing for a minute has no last minute.
+            feeds.retain(|_, feed| feed.heard_since(old));
         });
     });
     Feeds(feeds)
@@ -101,7 +100,8 @@ fn Strip(rows: Rows, feeds: Feeds, job: String) -> impl IntoView {
     });
     let start = row.get_untracked();
     let named = job.clone();
-    let colour = key_series(&start.text("model_code"));
+    let (colours, model) = (Page::expect().colours, start.text("model_code"));
+    let colour = Signal::derive(move || colours.of(Kind::Model, &model));
     let share = Signal::derive(move || row.with(share_done));
     let left = move || {
         let (share, since) = (share.get()?, row.with(|r| r.millis("running_at"))?);
@@ -123,7 +123,7 @@ fn Strip(rows: Rows, feeds: Feeds, job: String) -> impl IntoView {
         <li data-testid="strip" data-job=named>
             <div>
                 <p class="strip-title">
-                    <a class="key" href=start.job_path()>{swatch(&colour)}{start.text("scenario_code")}</a>
+                    <a class="key" href=start.job_path()>{swatch(Kind::Model, &start.text("model_code"))}{start.text("scenario_code")}</a>
                 </p>
                 <p class="meta strip-title">
                     <span class="key">{format!("{} / run {}", start.text("workload_code"), start.text("run_number"))}</span>

@@ -1,11 +1,14 @@
 //! Small parts that pages share.
 
+pub mod cancel;
 pub mod states;
 pub mod tables;
 
 use leptos::prelude::*;
 
+use crate::browser::page::Page;
 use crate::row::Row;
+use crate::state::colours::{Colour, Kind};
 
 /// The head of a page: sets the window's title, and moves the focus there when one navigates.
 #[component]
@@ -100,15 +103,20 @@ pub fn Progress(
             aria-valuenow=move || percent().map(|p| p.to_string())
             aria-label=label
         >
-            <span style=("--done", move || format!("{}%", percent().unwrap_or(0.0)))></span>
+            <svg aria-hidden="true"><rect width=move || format!("{}%", percent().unwrap_or(0.0)) height="100%"></rect></svg>
         </span>
     }
 }
 
-/// The mark of a series, in its colour.
-pub fn swatch(token: &str) -> AnyView {
-    let colour = format!("var({token})");
-    view! { <span class="swatch" style=("--series", colour)></span> }.into_any()
+/// The mark of a natural key, in its colour.
+pub fn swatch(kind: Kind, key: &str) -> AnyView {
+    let (colours, key) = (Page::expect().colours, key.to_owned());
+    view! { <span class=move || format!("swatch {}", colours.of(kind, &key).class())></span> }.into_any()
+}
+
+/// The mark of a line of a chart, in its colour.
+pub fn swatch_of(colour: Colour) -> AnyView {
+    view! { <span class=format!("swatch {}", colour.class())></span> }.into_any()
 }
 
 /// A line of the last values, drawn without axes.
@@ -117,9 +125,9 @@ pub fn Spark(
     /// The values, oldest first.
     #[prop(into)]
     values: Signal<Vec<f64>>,
-    /// The colour token.
+    /// Its colour.
     #[prop(into)]
-    colour: String,
+    colour: Signal<Colour>,
 ) -> impl IntoView {
     let points = move || {
         values.with(|values| {
@@ -132,8 +140,7 @@ pub fn Spark(
     };
     view! {
         <svg
-            class="spark"
-            style=("--series", format!("var({colour})"))
+            class=move || format!("spark {}", colour.get().class())
             viewBox="0 0 180 32"
             width="100%"
             height="32"

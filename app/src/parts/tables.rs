@@ -4,11 +4,11 @@ use leptos::prelude::*;
 use leptos_router::hooks::use_location;
 
 use crate::browser::now_ms;
-use crate::charts::key_series;
 use crate::format::{ABSENT, day, full, maybe_count, significant};
 use crate::frame::drawer_href;
 use crate::metrics::{Column, Kind};
 use crate::row::Row;
+use crate::state::colours::Kind as Coloured;
 use crate::state::query::Query;
 
 /// The link to the proof of a figure of a job, in this view's drawer.
@@ -34,7 +34,7 @@ pub fn is_explained(job: &str, metric: &str) -> Signal<bool> {
             let query = Query::parse(search);
             query.get("drawer") == Some("proof")
                 && query.get("metric") == Some(&metric)
-                && query.get("job").is_some_and(|j| job.ends_with(j))
+                && query.get("job").is_some_and(|shown| job.strip_prefix("job/") == Some(shown))
         })
     })
 }
@@ -129,18 +129,15 @@ fn words(row: &Row, key: &str) -> String {
 
 fn key_cell(row: &Row, key: &str) -> AnyView {
     match key {
-        "workload_code" => {
-            let token = key_series(&row.text("model_code"));
-            view! {
-                <th scope="row" class="card-title">
-                    <a class="key" href=row.run_path()>
-                        {super::swatch(&token)}
-                        {format!("{} / {}", row.text("workload_code"), row.text("run_number"))}
-                    </a>
-                </th>
-            }
-            .into_any()
+        "workload_code" => view! {
+            <th scope="row" class="card-title">
+                <a class="key" href=row.run_path()>
+                    {super::swatch(Coloured::Model, &row.text("model_code"))}
+                    {format!("{} / {}", row.text("workload_code"), row.text("run_number"))}
+                </a>
+            </th>
         }
+        .into_any(),
         "scenario_code" => view! {
             <td class="card-title">
                 <a class="key" href=row.job_path()>{row.text("scenario_code")}</a>

@@ -177,8 +177,12 @@ pub(crate) mod tests {
     use serde_json::json;
 
     pub(crate) fn event(stream: &str, event_type: &str, payload: Value) -> EventView {
+        event_at(7, stream, event_type, payload)
+    }
+
+    pub(crate) fn event_at(position: i64, stream: &str, event_type: &str, payload: Value) -> EventView {
         serde_json::from_value(json!({
-            "position": 7, "stream": stream, "version": 1, "event_id": "e", "type": event_type, "schema_version": 1,
+            "position": position, "stream": stream, "version": 1, "event_id": "e", "type": event_type, "schema_version": 1,
             "occurred_at": "2026-11-29T20:41:07.409Z", "recorded_at": "2026-11-29T20:41:07.500Z", "actor_kind": "agent",
             "actor_id": "a", "leaf": "", "hash": "", "payload": payload
         }))

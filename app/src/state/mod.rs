@@ -1,9 +1,12 @@
 //! State that is plain data: what the URL says, and what the live stream adds up to. No browser in here.
 
+pub mod colours;
 pub mod cursor;
 pub mod job_feed;
+pub mod job_view;
 pub mod live;
 pub mod query;
 pub mod report;
 pub mod tabs;
 pub mod topics;
+pub mod zoom;

@@ -5,7 +5,9 @@
 //!
 //! Events go to listeners in batches, at most four a second, within an animation frame where the tab is visible.
 
+mod batch;
 mod lead;
+mod source;
 mod tabs;
 
 use std::rc::Rc;
@@ -13,14 +15,12 @@ use std::time::Duration;
 
 use events::api::{EventView, LiveEvent, LiveHead};
 use leptos::prelude::*;
-use wasm_bindgen::prelude::*;
 
+use self::source::Source;
 use self::tabs::Channel;
 use super::now_ms;
 use crate::state::cursor::{Cursor, Verdict};
-use crate::state::report::percent;
 use crate::state::tabs::{Message, Wishes};
-use crate::state::topics::wants;
 
 /// How the stream stands; the indicator in the top bar says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,20 +76,6 @@ struct Inner {
     settling: bool,
     floor: i64,
     tries: u32,
-}
-
-/// An open connection with its handlers; dropping it closes it.
-struct Source {
-    source: web_sys::EventSource,
-    topics: Vec<String>,
-    _handlers: Vec<Closure<dyn FnMut(web_sys::MessageEvent)>>,
-}
-
-impl Drop for Source {
-    fn drop(&mut self) {
-        self.source.set_onerror(None);
-        self.source.close();
-    }
 }
 
 /// The live stream; copied freely.
@@ -191,33 +177,6 @@ impl Live {
             topics
         });
         topics.unwrap_or_default()
-    }
-
-    fn connect(self, topics: Vec<String>) {
-        let after = self.inner.try_with_value(|inner| inner.cursor.resume()).flatten();
-        let mut url = format!("/api/live?topics={}", percent(&topics.join(",")));
-        if let Some(after) = after {
-            url.push_str(&format!("&after={after}"));
-        }
-        let Ok(source) = web_sys::EventSource::new(&url) else { return self.broken() };
-        let on = |name: &str, handler: Box<dyn FnMut(web_sys::MessageEvent)>| {
-            let closure = Closure::<dyn FnMut(web_sys::MessageEvent)>::wrap(handler);
-            let _ = source.add_event_listener_with_callback(name, closure.as_ref().unchecked_ref());
-            closure
-        };
-        let data = |message: &web_sys::MessageEvent| message.data().as_string().unwrap_or_default();
-        let handlers = vec![
-            on("event", Box::new(move |message| self.pass_on("event", &data(&message), Self::on_event))),
-            on("head", Box::new(move |message| self.pass_on("head", &data(&message), Self::on_head))),
-            on("resync", Box::new(move |message| self.pass_on("resync", &data(&message), Self::on_resync))),
-            on("error", Box::new(move |_| self.broken())),
-        ];
-        self.inner.try_update_value(|inner| {
-            inner.cursor.connect();
-            inner.last_message = now_ms();
-            inner.source = Some(Source { source, topics, _handlers: handlers });
-        });
-        self.tell_open();
     }
 
     /// Takes a message of the stream and passes it on to the other tabs.
@@ -349,47 +308,6 @@ impl Live {
         }
         if matches!(self.status.try_get_untracked(), Some(Status::CatchingUp | Status::Connecting)) {
             self.tell();
-        }
-    }
-
-    fn flush_soon(self) {
-        let wait = self.inner.try_update_value(|inner| {
-            if std::mem::replace(&mut inner.flushing, true) {
-                return None;
-            }
-            Some((BATCH_MS - (now_ms() - inner.last_flush)).max(0.0))
-        });
-        if let Some(Some(wait)) = wait {
-            set_timeout(
-                move || {
-                    if document().hidden() {
-                        self.flush();
-                    } else {
-                        request_animation_frame(move || self.flush());
-                    }
-                },
-                Duration::from_millis(wait as u64),
-            );
-        }
-    }
-
-    fn flush(self) {
-        let batch = self.inner.try_update_value(|inner| {
-            (inner.flushing, inner.last_flush) = (false, now_ms());
-            let listeners: Vec<(Vec<String>, Listener)> =
-                inner.listeners.iter().map(|(_, topics, l)| (topics.clone(), Rc::clone(l))).collect();
-            (std::mem::take(&mut inner.queue), listeners)
-        });
-        if let Some((events, listeners)) = batch
-            && !events.is_empty()
-        {
-            for (topics, listener) in listeners {
-                let its: Vec<EventView> =
-                    events.iter().filter(|e| topics.iter().any(|t| wants(t, &e.stream))).cloned().collect();
-                if !its.is_empty() {
-                    listener(&its);
-                }
-            }
         }
     }
 }

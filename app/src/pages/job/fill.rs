@@ -1,0 +1,102 @@
+//! Reads what was before the page: telemetry, progress and log lines of the newest attempt; again when something was lost.
+
+use events::api::History;
+use leptos::prelude::*;
+use wasm_bindgen_futures::spawn_local;
+
+use super::View;
+use crate::browser::api;
+use crate::browser::now_ms;
+use crate::browser::page::Page;
+use crate::state::job_feed::Resolution;
+use crate::state::job_view::SOURCES;
+use crate::state::report::percent;
+
+/// Log lines of one request: read and folded well within a frame or two.
+const LINES_AT_ONCE: usize = 5000;
+
+pub(super) fn fill_feed(view: View, job: &str) {
+    let page = Page::expect();
+    let attempt = Memo::new(move |_| view.jobs.first().and_then(|j| j.whole("attempt")).filter(|a| *a > 0));
+    // The progress stream is not there before its first report.
+    let reported = Memo::new(move |_| {
+        view.jobs.rows.with(|r| r.iter().flatten().any(|j| j.value("progress_phase").is_some()))
+    });
+    Effect::new(move |_| {
+        view.jobs.rows.with(|rows| {
+            if let Some(row) = rows.as_ref().and_then(|r| r.first()) {
+                view.feed.try_update(|feed| feed.add_job_row(row));
+            }
+        });
+    });
+    let path = job.strip_prefix("job/").unwrap_or(job).to_owned();
+    Effect::new(move |_| {
+        page.live.epoch.track();
+        let (Some(attempt), true) = (attempt.get(), reported.get()) else { return };
+        let stream = format!("progress/{}/{attempt}", percent(&path));
+        spawn_local(read_progress(view, stream, page.live.at_least()));
+    });
+    let of = format!("job=eq.{}", percent(job));
+    Effect::new(move |_| {
+        page.live.epoch.track();
+        let Some(attempt) = attempt.get() else { return };
+        let of = format!("{of}&attempt=eq.{attempt}");
+        let at_least = page.live.at_least();
+        spawn_local(async move {
+            read_telemetry(view, &of, at_least).await;
+            // The stream that is looked at comes first.
+            let shown = view.set.try_get_untracked().unwrap_or_default().log;
+            let mut sources = SOURCES.map(|(source, _)| source);
+            sources.sort_by_key(|source| *source != shown);
+            for source in sources {
+                read_lines(view, &of, source, at_least).await;
+            }
+        });
+    });
+}
+
+/// Every sample of a short job, means of a longer one.
+async fn read_telemetry(view: View, of: &str, at_least: i64) {
+    let spent = view.jobs.rows.try_with_untracked(|rows| {
+        let job = rows.as_ref().and_then(|r| r.first())?;
+        Some(job.millis("finished_at").unwrap_or_else(now_ms) - job.millis("claimed_at")?)
+    });
+    let resolution = Resolution::for_span(spent.flatten().unwrap_or(0.0));
+    if let Ok((rows, _)) = api::rows(&resolution.request(of), at_least, false).await {
+        view.feed.try_update(|feed| feed.take_telemetry(resolution, &rows));
+    }
+}
+
+async fn read_progress(view: View, stream: String, at_least: i64) {
+    let mut after = 0;
+    // Ten pages are hours of progress at one report a second.
+    for _ in 0..10 {
+        let request = format!("/api/history?stream={stream}&after={after}&limit=1000");
+        let Ok(history) = api::get::<History>(&request, at_least).await else { return };
+        view.feed.try_update(|feed| {
+            for event in &history.events {
+                feed.fold(event);
+            }
+        });
+        match history.next_after {
+            Some(next) => after = next,
+            None => return,
+        }
+    }
+}
+
+/// Reads the lines of one source in order, some thousand at a time.
+async fn read_lines(view: View, of: &str, source: &str, at_least: i64) {
+    let mut after = 0;
+    loop {
+        let request = format!(
+            "/api/v_log_lines?{of}&source=eq.{source}&line_number=gt.{after}&select=line_number,line,at&order=line_number.asc&limit={LINES_AT_ONCE}"
+        );
+        let Ok((rows, _)) = api::rows(&request, at_least, false).await else { return };
+        let last = view.feed.try_update(|feed| feed.add_log_rows(source, &rows)).flatten();
+        match last {
+            Some(last) if rows.len() == LINES_AT_ONCE => after = last,
+            _ => return,
+        }
+    }
+}

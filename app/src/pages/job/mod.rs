@@ -1,0 +1,159 @@
+//! One job: headline figures, telemetry growing sample by sample, the load generator's progress, logs, commands, phases.
+
+mod facts;
+mod fill;
+mod headline;
+mod logs;
+mod telemetry;
+
+use events::api::CancelJob;
+use leptos::prelude::*;
+use leptos_router::hooks::use_location;
+
+use crate::browser::address::Address;
+use crate::browser::page::Page;
+use crate::browser::remote::{Rows, keep_live, use_rows};
+use crate::format::{clock, duration};
+use crate::frame::drawer_href;
+use crate::parts::cancel::Cancel;
+use crate::parts::states::once_there;
+use crate::parts::{PageHead, Status};
+use crate::row::Row;
+use crate::state::job_feed::JobFeed;
+use crate::state::job_view::JobView;
+use crate::state::live;
+use crate::state::report::percent;
+
+/// What the parts of the page share.
+#[derive(Clone, Copy)]
+struct View {
+    jobs: Rows,
+    results: Rows,
+    servers: Rows,
+    feed: RwSignal<JobFeed>,
+    address: Address,
+    /// What the address says.
+    set: Memo<JobView>,
+}
+
+impl View {
+    /// The job's row; empty before it is there.
+    fn job(self) -> Row {
+        self.jobs.first().unwrap_or_default()
+    }
+
+    /// Changes what the page is set to, in place.
+    fn change(self, change: impl FnOnce(&mut JobView)) {
+        self.address.replace(|query| {
+            let mut set = JobView::read(query);
+            change(&mut set);
+            set.write(query);
+        });
+    }
+}
+
+/// One job.
+#[component]
+pub fn Job(org: String, project: String, workload: String, run: String, scenario: String) -> impl IntoView {
+    let page = Page::expect();
+    let path = format!("{org}/{project}/{workload}/{run}/{scenario}");
+    let job = format!("job/{path}");
+    let ask = |request: String| move || Some(request.clone());
+    let address = Address::here();
+    let view = View {
+        jobs: use_rows(ask(format!("/api/v_jobs?job=eq.{}", percent(&job)))),
+        results: use_rows(ask(format!("/api/v_benchmark_results?job=eq.{}", percent(&job)))),
+        servers: use_rows(ask(format!("/api/v_servers?org=eq.{}", percent(&org)))),
+        feed: RwSignal::new(JobFeed::default()),
+        address,
+        set: Memo::new(move |_| address.query.with(JobView::read)),
+    };
+    // One topic for everything of this job, so that its order is the log's.
+    let topics = vec![format!("{path}:job+telemetry+progress+logs")];
+    keep_live(view.jobs, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
+    keep_live(view.results, topics.clone(), |_, _| false, |e| live::kind(e) == "job");
+    page.live.listen(topics, move |events| {
+        let changed = view
+            .feed
+            .try_update_untracked(|feed| events.iter().fold(false, |changed, e| feed.fold(e) | changed));
+        if changed == Some(true) {
+            view.feed.notify();
+        }
+    });
+    fill::fill_feed(view, &job);
+
+    let cancel = CancelJob {
+        p_project_code: project.clone(),
+        p_workload_code: workload,
+        p_run_number: run.parse().unwrap_or(0),
+        p_scenario_code: scenario.clone(),
+    };
+    let events_job = path.clone();
+    let location = use_location();
+    let events_href = move || {
+        drawer_href(
+            &location.pathname.get(),
+            &location.search.get(),
+            &[("drawer", "events"), ("job", &events_job)],
+        )
+    };
+    view! {
+        <PageHead
+            title=scenario
+            status=move || view! { <Status row=Signal::derive(move || marked(view))/> }.into_any()
+            meta=move || view.jobs.first().map(|j| head_words(&j)).into_any()
+        >
+            <a class="button" href="#logs" rel="external">"Logs"</a>
+            <a class="button" href=events_href data-noscroll="" data-testid="events">"Events"</a>
+            <Cancel what="job" rows=view.jobs arguments=cancel/>
+        </PageHead>
+        {once_there(view.jobs, 8, move || super::unknown_key("job", &path), move || view! { <Body view/> }.into_any())}
+    }
+    .into_any()
+}
+
+/// The job's row with what its result knows of flags and simulation.
+fn marked(view: View) -> Row {
+    let mut row = view.job();
+    if let Some(result) = view.results.first() {
+        for column in ["flags", "simulated", "suspicious"] {
+            if let Some(value) = result.value(column) {
+                row.set(column, value.clone());
+            }
+        }
+    }
+    row
+}
+
+fn head_words(job: &Row) -> String {
+    let mut words = vec![format!("{} / run {}", job.text("workload_code"), job.text("run_number"))];
+    match (job.millis("claimed_at"), job.millis("finished_at")) {
+        (Some(from), Some(to)) => {
+            words.push(format!("{} to {} UTC, {}", clock(from), clock(to), duration((to - from) / 1000.0)))
+        }
+        (Some(from), None) => words.push(format!("since {} UTC", clock(from))),
+        _ => {}
+    }
+    words.push(format!("on {}/{}", job.text("config_code"), job.text("hostname")));
+    if let Some(attempt) = job.whole("attempt").filter(|a| *a > 1) {
+        words.push(format!("attempt {attempt}"));
+    }
+    words.join(" · ")
+}
+
+#[component]
+fn Body(view: View) -> impl IntoView {
+    view! {
+        <headline::Headline view/>
+        <headline::Failure view/>
+        <headline::ProgressLine view/>
+        <telemetry::Telemetry view/>
+        <section aria-labelledby="logs" id="logs" class="below">
+            <div class="section-head"><h2>"Logs"</h2><span class="meta">"three streams, secrets redacted by the agent"</span></div>
+            <logs::Logs view/>
+        </section>
+        <facts::Commands view/>
+        <facts::Phases view/>
+    }
+    .into_any()
+}

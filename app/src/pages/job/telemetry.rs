@@ -1,0 +1,100 @@
+//! Telemetry: a chart a quantity, all with one cross-hair and one zoom, which is in the address.
+
+use leptos::prelude::*;
+
+use super::View;
+use crate::browser::page::Page;
+use crate::charts::Figure;
+use crate::charts::telemetry::{self, Quantity};
+use crate::charts::view::{Chart, Zooming};
+use crate::format::count;
+use crate::row::Row;
+use crate::state::colours::Kind;
+
+#[component]
+pub(super) fn Telemetry(view: View) -> impl IntoView {
+    let server = Memo::new(move |_| {
+        let job = view.jobs.first()?;
+        view.servers.all().into_iter().find(|s| {
+            s.text("hostname") == job.text("hostname") && s.text("config_code") == job.text("config_code")
+        })
+    });
+    let colours = Page::expect().colours;
+    let colour = Memo::new(move |_| {
+        let job = view.job();
+        colours.of(Kind::Server, &format!("{}/{}", job.text("config_code"), job.text("hostname"))).token()
+    });
+    let zooming = Zooming {
+        now: Signal::derive(move || view.set.with(|set| set.zoom)),
+        set: Callback::new(move |zoom| view.change(|set| set.zoom = zoom)),
+    };
+    let draw = move |quantity: fn(Option<Row>) -> Quantity| {
+        Memo::new(move |_| {
+            let quantity = quantity(server.get());
+            view.feed.with(|feed| telemetry::figure(feed, &quantity, colour.get()))
+        })
+    };
+    let throughput: Memo<Figure> =
+        Memo::new(move |_| view.feed.with(|feed| telemetry::throughput(feed, colour.get())));
+    let power = draw(|_| Quantity::gpu_power());
+    let utilization = draw(|_| Quantity::gpu_utilization());
+    let memory = draw(|s| Quantity::gpu_memory(s.and_then(|s| s.number("gpu_memory_bytes"))));
+    let cpu = draw(|_| Quantity::cpu());
+    let ram = draw(|s| Quantity::ram(s.and_then(|s| s.number("ram_total_bytes"))));
+    let gpus = Memo::new(move |_| {
+        view.feed
+            .with(|f| f.sources("gpu", "utilization").len())
+            .max(server.with(|s| s.as_ref().and_then(|s| s.whole("gpu_count")).unwrap_or(0)) as usize)
+    });
+    let words = move || {
+        view.feed.with(|f| {
+            let samples = f.lines.values().map(|line| line.samples()).max().unwrap_or(0);
+            if samples == 0 {
+                "sampled by the agent while the job runs".to_owned()
+            } else {
+                format!("1 Hz, {} samples a source · shaded: serving, drain · drag to zoom", count(samples))
+            }
+        })
+    };
+    let gpu_unit = move |unit: &'static str| {
+        Signal::derive(move || {
+            if gpus.get() == 1 {
+                format!("{unit} · 1 GPU")
+            } else {
+                format!("{unit} · {} GPUs", gpus.get())
+            }
+        })
+    };
+    let over = Memo::new(move |_| {
+        view.jobs
+            .first()
+            .is_some_and(|j| matches!(j.text("status").as_str(), "completed" | "failed" | "cancelled"))
+    });
+    let waiting = Signal::derive(move || {
+        if over.get() { "No sample was taken." } else { "Points appear once the agent samples." }.to_owned()
+    });
+    let no_progress = Signal::derive(move || {
+        if over.get() {
+            "The load generator reported no progress."
+        } else {
+            "Points appear once the load generator runs."
+        }
+        .to_owned()
+    });
+    view! {
+        <section aria-labelledby="telemetry" class="below" data-testid="telemetry">
+            <div class="section-head"><h2 id="telemetry">"Telemetry"</h2><span class="meta" data-testid="telemetry-words">{words}</span></div>
+            <div class="grid telemetry">
+                <div class="span-6"><Chart title="Running throughput" unit="tok/s, mean of 10 s" figure=throughput group="job" zooming height="low" testid="chart-progress" words=no_progress/></div>
+                <Show when=move || { gpus.get() > 0 }>
+                    <div class="span-6"><Chart title="GPU power" unit=gpu_unit("W") figure=power group="job" zooming height="low" testid="chart-gpu-power" words=waiting/></div>
+                    <div class="span-6"><Chart title="GPU utilization" unit=gpu_unit("%") figure=utilization group="job" zooming height="low" testid="chart-gpu-utilization" words=waiting/></div>
+                    <div class="span-6"><Chart title="GPU memory used" unit=gpu_unit("GB") figure=memory group="job" zooming height="low" testid="chart-gpu-memory" words=waiting/></div>
+                </Show>
+                <div class="span-6"><Chart title="CPU" unit="% of each socket" figure=cpu group="job" zooming height="low" testid="chart-cpu" words=waiting/></div>
+                <div class="span-6"><Chart title="System RAM used" unit="GB" figure=ram group="job" zooming height="low" testid="chart-ram" words=waiting/></div>
+            </div>
+        </section>
+    }
+    .into_any()
+}
