@@ -120,6 +120,7 @@ async fn watch_the_run(browser: &Browser) {
     let first = browser.until("the first points", points).await.as_u64().unwrap_or(0);
     browser.until("more points", &format!("const n = (() => {{ {points} }})(); return n > {first}")).await;
     browser.screenshot("job-live").await;
+    asked_for_nothing_missing(browser).await;
     browser.run("history.back()", json!([])).await;
     let all_completed = "const j = Array.from(document.querySelectorAll('[data-testid=job]')); \
         return j.length === 2 && j.every(j => j.dataset.status === 'completed')";
@@ -132,7 +133,18 @@ async fn watch_the_run(browser: &Browser) {
         json!(true),
         "the page was reloaded"
     );
+    // The results are read a moment after the jobs' last events: both rows have their figures, and both charts both points.
+    let figures = "return Array.from(document.querySelectorAll('[data-testid=job]')).every(j => j.querySelector('[data-metric=output_tokens_per_second]')) \
+        && ['throughput', 'latency'].every(c => { const p = document.querySelector(`[data-testid=chart-${c}] .figure-plot`); \
+            return p && p.data && p.data[0].x.length === 2 })";
+    browser.until("the figures of both jobs", figures).await;
     browser.screenshot("run").await;
+}
+
+/// No request of the page was answered with an error.
+async fn asked_for_nothing_missing(browser: &Browser) {
+    let refused = "return performance.getEntriesByType('resource').filter(r => r.responseStatus >= 400).map(r => `${r.responseStatus} ${r.name}`)";
+    assert_eq!(browser.run(refused, json!([])).await, json!([]), "the page asked for what is not there");
 }
 
 /// The job's figures, logs, commands, and the proof of a figure.
