@@ -45,7 +45,6 @@ pub enum DecodeError {
 
 /// Every event there is.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "decoded one at a time, never kept in bulk")]
 pub enum Event {
     /// `project.created`, see [`project::ProjectCreated`].
     ProjectCreated(project::ProjectCreated),
@@ -66,7 +65,7 @@ pub enum Event {
     /// `run.finished`, see [`run::RunFinished`].
     RunFinished(run::RunFinished),
     /// `job.created`, see [`job::JobCreated`].
-    JobCreated(job::JobCreated),
+    JobCreated(Box<job::JobCreated>),
     /// `job.queued`, see [`job::JobQueued`].
     JobQueued(job::JobQueued),
     /// `job.claimed`, see [`job::JobClaimed`].
@@ -86,7 +85,7 @@ pub enum Event {
     /// `job.lost`, see [`job::JobLost`].
     JobLost(job::JobLost),
     /// `tool_output.recorded`, see [`tool_output::ToolOutputRecorded`].
-    ToolOutputRecorded(tool_output::ToolOutputRecorded),
+    ToolOutputRecorded(Box<tool_output::ToolOutputRecorded>),
     /// `telemetry.sampled`, see [`telemetry::TelemetrySampled`].
     TelemetrySampled(telemetry::TelemetrySampled),
     /// `progress.reported`, see [`tool_output::ProgressReported`].

@@ -99,8 +99,9 @@ fn documentation() -> String {
 
 fn sources() -> String {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut names: Vec<PathBuf> =
-        fs::read_dir(dir).expect("src").map(|e| e.expect("readable").path()).collect();
+    let files = fs::read_dir(dir).expect("src").map(|e| e.expect("readable").path());
+    // Events are declared in files of this folder itself.
+    let mut names: Vec<PathBuf> = files.filter(|path| path.is_file()).collect();
     names.sort();
     names.iter().map(|p| fs::read_to_string(p).expect("UTF-8")).collect()
 }

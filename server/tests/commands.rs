@@ -431,6 +431,8 @@ async fn a_heartbeat_keeps_an_attempt_and_says_when_to_stop_it() {
 
     let args = CancelRun { p_project_code: "p".into(), p_workload_code: "w".into(), p_run_number: 1 };
     cancel_run::cancel_run(&world.state, &member(), args.clone(), meta()).await.unwrap();
+    // A heartbeat goes by the map, which is told a moment later.
+    world.state.work.catch_up().await.unwrap();
     assert_eq!(beat().await.stop, std::slice::from_ref(&held));
     let cancelled = events::job::JobCancelled { attempt: 1 };
     world.accepted(ReportBody::Cancelled { job: job.job.clone(), cancelled }).await;

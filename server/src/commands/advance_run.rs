@@ -149,7 +149,7 @@ fn output_of(events: &[Recorded], attempt: u32) -> Result<Option<ToolOutputRecor
         if let Event::ToolOutputRecorded(output) = decode(recorded)?
             && output.attempt == attempt
         {
-            return Ok(Some(output));
+            return Ok(Some(*output));
         }
     }
     Ok(None)

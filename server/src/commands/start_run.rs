@@ -115,7 +115,7 @@ fn writes(
     let created = Event::RunCreated(RunCreated { server: server.clone(), scenario_codes: codes });
     let mut writes = vec![maker.write(run.stream(), Expected::NoStream, &[created], 0)?];
     for (index, (code, created)) in jobs.iter().enumerate() {
-        let mut events = vec![Event::JobCreated(created.clone())];
+        let mut events = vec![Event::JobCreated(Box::new(created.clone()))];
         if index == 0 {
             events.push(Event::JobQueued(JobQueued { requeued: false }));
         }

@@ -69,7 +69,10 @@ impl WorkIndex {
     }
 
     /// Waits until the map holds everything that was in the log when this was called, whoever appended it.
-    pub(super) async fn catch_up(&self) -> Result<(), CommandError> {
+    ///
+    /// # Errors
+    /// The log does not answer, or the map did not come so far in time.
+    pub async fn catch_up(&self) -> Result<(), CommandError> {
         let head = self.log.head().await?.position;
         let mut position = self.position.clone();
         match tokio::time::timeout(PATIENCE, position.wait_for(|reached| *reached >= head)).await {
@@ -340,7 +343,7 @@ mod tests {
             let scenario_codes = scenarios.iter().map(|code| (*code).to_owned()).collect();
             self.tell(run.stream(), Event::RunCreated(RunCreated { server: server_key(), scenario_codes }));
             for code in scenarios {
-                self.tell(run.job(code).stream(), Event::JobCreated(job_created()));
+                self.tell(run.job(code).stream(), Event::JobCreated(Box::new(job_created())));
             }
             run
         }

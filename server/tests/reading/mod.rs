@@ -319,7 +319,7 @@ impl Story {
                     dangerous_flags: vec![],
                 },
             };
-            one(self.job(c).stream(), Event::JobCreated(created)).await;
+            one(self.job(c).stream(), Event::JobCreated(Box::new(created))).await;
         }
     }
 
@@ -439,7 +439,7 @@ impl Story {
         read.append(
             &job,
             vec![
-                event(&job, end, &Event::ToolOutputRecorded(output)),
+                event(&job, end, &Event::ToolOutputRecorded(Box::new(output))),
                 event(&job, end + 0.5, &Event::JobCompleted(completed)),
                 event(&job, end + 1.0, &Event::QualityFlagged(flagged)),
             ],

@@ -144,7 +144,7 @@ impl Job {
         Ok(vec![match report {
             JobReport::Serving(serving) => Event::JobServing(serving.clone()),
             JobReport::Running(running) => Event::JobRunning(running.clone()),
-            JobReport::Output(output) => Event::ToolOutputRecorded(*output.clone()),
+            JobReport::Output(output) => Event::ToolOutputRecorded(output.clone()),
             JobReport::Completed(completed) if !attempt.has_output => Event::JobFailed(JobFailed {
                 attempt: number,
                 code: "no_summary".to_owned(),

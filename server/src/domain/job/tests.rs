@@ -149,7 +149,7 @@ fn a_job_goes_from_pending_to_completed_one_phase_after_another() {
 #[test]
 fn a_stream_makes_the_same_job_as_the_decisions_did() {
     let events = [
-        Event::JobCreated(job_created()),
+        Event::JobCreated(Box::new(job_created())),
         Event::JobQueued(events::job::JobQueued { requeued: false }),
         Event::JobClaimed(JobClaimed { attempt: 1, agent: agent(), lease_s: LEASE_S }),
         Event::JobCancelRequested(JobCancelRequested {}),
@@ -436,7 +436,7 @@ proptest! {
     #[test]
     fn whatever_is_tried_the_machine_keeps_its_promises(attempts in proptest::collection::vec(tries(), 1..60)) {
         let mut driven = Driven::pending();
-        let mut stream = vec![recorded(&Event::JobCreated(job_created()), 1, at(0))];
+        let mut stream = vec![recorded(&Event::JobCreated(Box::new(job_created())), 1, at(0))];
         for attempted in &attempts {
             driven.now += 3;
             let (events, happened) = events_of(&driven, attempted);
