@@ -1,7 +1,7 @@
 //! How this control plane is run: flags and environment, read once.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use url::Url;
 
@@ -54,10 +54,20 @@ impl Config {
         self.dir.join("blobs")
     }
 
+    /// The folder of archived ranges of the log.
+    pub fn archive_dir(&self) -> PathBuf {
+        archive_dir(&self.dir)
+    }
+
     /// Whether cookies are for HTTPS only.
     pub fn secure(&self) -> bool {
         self.public_url.scheme() == "https"
     }
+}
+
+/// The folder of archived ranges of the log, under the folder for data.
+pub fn archive_dir(dir: &Path) -> PathBuf {
+    dir.join("archive")
 }
 
 /// The address of a listener as a browser would write it: one that listens everywhere is reached by the loopback.

@@ -98,10 +98,11 @@ impl AppState {
         let keys = Keys::load(&config.keys_dir())?;
         let pool = pool(database_url, "benchtrail_app", 16).await?;
         let reader = pool_of(database_url, "benchtrail_reader", 16, true).await?;
-        let log = Log::open(LogConfig::new(database_url, config.keys_dir())).await?;
+        let archive = Some(config.archive_dir());
+        let log = Log::open(LogConfig { archive, ..LogConfig::new(database_url, config.keys_dir()) }).await?;
         let blobs = Blobs::in_folder(&config.blobs_dir())?;
         let nats = connect(&nats_endpoints).await?;
-        let hub = Hub::start(log.clone(), pool.clone(), nats.clone(), stop.clone()).await?;
+        let hub = Hub::start(log.clone(), nats.clone(), stop.clone()).await?;
         let projections = projections::start(pool.clone(), log.clone(), stop.clone()).await?;
         let work = crate::commands::WorkIndex::start(log.clone(), stop.clone());
         Ok(Self {

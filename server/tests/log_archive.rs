@@ -39,6 +39,17 @@ async fn whole_again(
         let read = log.read_all(after, limit).await.unwrap();
         assert_eq!(read, whole[after as usize..(after + limit) as usize], "{limit} after {after}");
     }
+    let of_stream: Vec<_> = whole.iter().filter(|e| e.stream == common::stream("s3")).cloned().collect();
+    for (from, limit) in [(1, 1000), (1, 10), (150, 100), (250, 1000), (301, 10)] {
+        let read = log.read_stream(&common::stream("s3"), from, limit).await.unwrap();
+        let wanted =
+            of_stream.iter().skip(from as usize - 1).take(limit as usize).cloned().collect::<Vec<_>>();
+        assert_eq!(read, wanted, "{limit} from version {from}");
+    }
+    assert_eq!(log.read_kind(common::stream("s3").kind()).await.unwrap(), whole);
+    for event in [&whole[0], &whole[1234], &whole[2500]] {
+        assert_eq!(log.event_by_id(event.event_id).await.unwrap().as_ref(), Some(event));
+    }
     log
 }
 

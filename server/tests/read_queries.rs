@@ -189,7 +189,7 @@ async fn resuming_at_every_position_gives_each_event_once() {
     let read = Read::start(&cluster, "resume").await;
     let story = Story { concurrencies: vec![1], seconds: 5, ..Story::default() };
     story.prologue(&read).await;
-    let hub = Hub::start(read.log.clone(), read.pool.clone(), None, read.stop.clone()).await.unwrap();
+    let hub = Hub::start(read.log.clone(), None, read.stop.clone()).await.unwrap();
     let last = Story { project: "p2".into(), ..story.clone() }.tell(&read).await;
     hub.watch().wait_for(|head| *head >= last).await.unwrap();
     let ada = person("acme", "ada");
@@ -207,7 +207,7 @@ async fn resuming_at_every_position_gives_each_event_once() {
 async fn without_rights_there_is_nothing_to_hear_replayed_or_live() {
     let cluster = Cluster::start().await;
     let read = Read::start(&cluster, "rights").await;
-    let hub = Hub::start(read.log.clone(), read.pool.clone(), None, read.stop.clone()).await.unwrap();
+    let hub = Hub::start(read.log.clone(), None, read.stop.clone()).await.unwrap();
     let story = Story { visibility: ProjectVisibility::Private, seconds: 3, ..Story::default() };
     let last = story.tell(&read).await;
     hub.watch().wait_for(|head| *head >= last).await.unwrap();

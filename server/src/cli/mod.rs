@@ -48,6 +48,8 @@ enum Command {
     Rebuild(ops::Rebuild),
     /// Walk the log's hash chain and name the first position that does not fit.
     Verify(ops::Verify),
+    /// Copy every full partition of the log into compressed files that read and verify without the database.
+    Archive(ops::Archive),
     /// Make tokens: for a person's scripts, or for an agent's enrolment.
     #[command(subcommand)]
     Token(people::Token),
@@ -81,6 +83,7 @@ pub async fn main() -> ExitCode {
         Command::Seed(dir) => ops::seed(&dir).await,
         Command::Rebuild(rebuild) => rebuild.run().await,
         Command::Verify(verify) => verify.run().await,
+        Command::Archive(archive) => archive.run().await,
         Command::Token(token) => token.run().await,
         Command::User(user) => user.run().await,
     };

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::DirArgs;
 use super::locate::Located;
+use crate::config::archive_dir;
 use crate::log::{self, VerifyOptions, VerifyReport};
 use crate::projections::rebuild;
 use crate::seed::{self, Seeded};
@@ -133,7 +134,8 @@ impl Verify {
         let located = Located::find(&self.dir.dir).await?;
         let done = async {
             let pool = sqlx::PgPool::connect(&located.database_url).await?;
-            let report = log::verify(&pool, &options, |_| {}).await?;
+            let archive = log::Archive::open(&archive_dir(&self.dir.dir))?;
+            let report = log::verify(&pool, &VerifyOptions { archive, ..options }, |_| {}).await?;
             pool.close().await;
             anyhow::Ok(report)
         }
@@ -166,6 +168,54 @@ impl Verify {
             trusted_keys,
             ..VerifyOptions::default()
         })
+    }
+}
+
+/// Copy every full partition of the log into compressed files that read and verify without the database.
+///
+/// A partition is a million events. Each becomes a file and its manifest (range, count, chain hash, SHA-256) in
+/// FOLDER/archive; those that are there already stay. The database keeps its rows: once you have copied the files to
+/// where they are safe, its owner may detach the partition, and reading and verifying go on from the files.
+#[derive(Debug, Args)]
+pub struct Archive {
+    #[command(flatten)]
+    dir: DirArgs,
+    /// Print the new manifests as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Archive {
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let folder = archive_dir(&self.dir.dir);
+        let located = Located::find(&self.dir.dir).await?;
+        let done = async {
+            let pool = sqlx::PgPool::connect(&located.database_url).await?;
+            let made = log::archive_sealed(&pool, &folder).await?;
+            pool.close().await;
+            anyhow::Ok(made)
+        }
+        .await;
+        located.close().await;
+        let made = done?;
+        if self.json {
+            println!("{}", serde_json::to_string_pretty(&made)?);
+            return Ok(ExitCode::SUCCESS);
+        }
+        for manifest in &made {
+            println!(
+                "{}: positions {} to {}, {} bytes, sha256 {}",
+                manifest.file,
+                manifest.first,
+                manifest.last,
+                manifest.bytes,
+                hex::encode(manifest.sha256)
+            );
+        }
+        if made.is_empty() {
+            println!("No further partition is full. What is archived lies in {}.", folder.display());
+        }
+        Ok(ExitCode::SUCCESS)
     }
 }
 

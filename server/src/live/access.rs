@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
 use events::Event;
-use events::envelope::Recorded;
+use events::api::EventView;
 use events::keys::{PLATFORM_ORG, ProjectKey, StreamKey};
-use sqlx::PgPool;
 
+use super::view::{decode, event_view};
 use crate::auth::Visibility;
 use crate::log::{Log, LogError};
 
@@ -27,31 +27,22 @@ impl Access {
     ///
     /// # Errors
     /// The log cannot be read.
-    pub async fn load(log: &Log, pool: &PgPool) -> Result<Self, LogError> {
+    pub async fn load(log: &Log) -> Result<Self, LogError> {
         let access = Self::default();
-        let keys: Vec<String> = sqlx::query_scalar(
-            "select stream_key from streams where stream_key >= 'project/' and stream_key < 'project0'",
-        )
-        .fetch_all(pool)
-        .await?;
-        for key in keys {
-            let Ok(stream) = key.parse::<StreamKey>() else { continue };
-            for event in log.read_stream(&stream, 1, i64::MAX).await? {
-                access.fold(&event);
-            }
+        for event in log.read_kind("project").await? {
+            access.fold(&event.stream, &event_view(&event));
         }
         Ok(access)
     }
 
     /// Takes an event into account; every event in order, those of other streams change nothing.
-    pub fn fold(&self, event: &Recorded) {
-        if event.stream.kind() != "project" {
+    pub fn fold(&self, stream: &StreamKey, event: &EventView) {
+        if stream.kind() != "project" {
             return;
         }
-        let Ok(key) = ProjectKey::from_stream(&event.stream) else { return };
-        let decoded = Event::decode(&event.event_type, event.schema_version, &event.payload);
+        let Ok(key) = ProjectKey::from_stream(stream) else { return };
         let mut projects = self.0.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match decoded {
+        match decode(event) {
             Ok(Event::ProjectCreated(created)) => {
                 let visibility = created.visibility.as_str();
                 projects.insert(key, ProjectAccess { visibility, owner: created.owner });
@@ -62,17 +53,6 @@ impl Access {
                 }
             }
             _ => {}
-        }
-    }
-
-    /// Whether this reader may see this event.
-    pub fn sees(&self, reader: &Visibility, event: &Recorded) -> bool {
-        match event.stream.kind() {
-            "blob" => match blob_of_job(event) {
-                Some(job) => self.sees_stream(reader, &job),
-                None => self.sees_stream(reader, &event.stream),
-            },
-            _ => self.sees_stream(reader, &event.stream),
         }
     }
 
@@ -104,10 +84,14 @@ impl Access {
     }
 }
 
-/// The job a blob belongs to: it is seen by those who see the job.
-fn blob_of_job(event: &Recorded) -> Option<StreamKey> {
-    match Event::decode(&event.event_type, event.schema_version, &event.payload) {
-        Ok(Event::BlobStored(blob)) => blob.job?.parse().ok(),
+/// The stream whose readers may see this event: a blob is seen by those who see its job, anything else with its own.
+pub(super) fn seen_with(stream: &StreamKey, event: &EventView) -> StreamKey {
+    let job = match stream.kind() {
+        "blob" => match decode(event) {
+            Ok(Event::BlobStored(blob)) => blob.job.and_then(|job| job.parse().ok()),
+            _ => None,
+        },
         _ => None,
-    }
+    };
+    job.unwrap_or_else(|| stream.clone())
 }

@@ -1,10 +1,12 @@
 //! Live: the same log, tailed, as server-sent events.
 //!
-//! One task per process reads the log as it grows and keeps the newest events in a window. Each client has a cursor and
-//! pulls what lies between it and the head: from the window, or from the log where it is further behind. So there is
-//! nothing to splice, no queue a slow client could fill, no hole and no double.
+//! One task per process follows the relay's stream, fills from the log what is missing there, and keeps the newest
+//! events in a window ([`feed`]). Each client has a cursor and pulls what lies between it and the head: from the
+//! window, or from the log where it is further behind. So no queue exists that a slow client could fill, and there is
+//! no hole and no double.
 
 mod access;
+mod feed;
 mod join;
 pub mod stream;
 mod topics;
@@ -12,13 +14,10 @@ mod view;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use events::api::EventView;
 use events::envelope::Recorded;
 use events::keys::StreamKey;
-use futures::StreamExt;
-use sqlx::PgPool;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -26,7 +25,7 @@ use crate::log::{Log, LogError};
 
 pub use access::Access;
 pub use topics::{TopicError, Topics};
-pub use view::event_view;
+pub use view::{decode, event_view};
 
 /// Events kept in memory for clients near the head.
 const WINDOW: usize = 4096;
@@ -34,28 +33,34 @@ const WINDOW: usize = 4096;
 /// Events read at once.
 const BATCH: i64 = 500;
 
-/// How long the hub waits for a sign of new events before it looks by itself.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
-
 /// One event, ready to be shown.
 #[derive(Debug, Clone)]
 pub struct Shown {
     /// Its stream, parsed.
     pub stream: StreamKey,
-    /// As it stands in the log.
-    pub recorded: Arc<Recorded>,
+    /// The stream whose readers see it: its own, or the job's that a blob belongs to.
+    pub seen_with: StreamKey,
     /// As clients see it.
     pub view: Arc<EventView>,
 }
 
 impl Shown {
-    fn new(recorded: Recorded) -> Self {
-        let view = Arc::new(event_view(&recorded));
-        Self { stream: recorded.stream.clone(), recorded: Arc::new(recorded), view }
+    fn new(stream: StreamKey, view: EventView) -> Self {
+        let seen_with = access::seen_with(&stream, &view);
+        Self { stream, seen_with, view: Arc::new(view) }
+    }
+
+    fn of_log(recorded: &Recorded) -> Self {
+        Self::new(recorded.stream.clone(), event_view(recorded))
+    }
+
+    /// Its place in the log.
+    pub fn position(&self) -> i64 {
+        self.view.position
     }
 }
 
-/// The live hub of this process: it tails the log once for all clients. Cheap to clone.
+/// The live hub of this process: it follows the log once for all clients. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Hub {
     log: Log,
@@ -65,22 +70,20 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Starts tailing. The log is the delivery; NATS, where there is one, only wakes the hub sooner when another
-    /// server appended.
+    /// Starts following the log: by the relay's stream where there is NATS, and by the log itself.
     ///
     /// # Errors
     /// The log cannot be read.
     pub async fn start(
         log: Log,
-        pool: PgPool,
         nats: Option<async_nats::Client>,
         stop: CancellationToken,
     ) -> Result<Self, LogError> {
-        let head = log.head().await?.position;
-        let access = Access::load(&log, &pool).await?;
-        let (tell, heard) = watch::channel(head);
+        let head = log.head().await?;
+        let access = Access::load(&log).await?;
+        let (tell, heard) = watch::channel(head.position);
         let hub = Self { log, access, window: Arc::default(), head: heard };
-        tokio::spawn(tail(hub.clone(), tell, nats, stop));
+        tokio::spawn(feed::follow(hub.clone(), head, tell, nats, stop));
         Ok(hub)
     }
 
@@ -112,12 +115,12 @@ impl Hub {
             return Ok(shown);
         }
         let recorded = self.log.read_all(position, BATCH).await?;
-        Ok(recorded.into_iter().filter(|e| e.position <= head).map(Shown::new).collect())
+        Ok(recorded.iter().filter(|e| e.position <= head).map(Shown::of_log).collect())
     }
 
     fn window_after(&self, position: i64) -> Option<Vec<Shown>> {
         let window = self.window.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let first = window.front()?.recorded.position;
+        let first = window.front()?.position();
         if first > position + 1 {
             return None;
         }
@@ -126,49 +129,15 @@ impl Hub {
         Some(window.iter().skip(skip).take(BATCH as usize).cloned().collect())
     }
 
-    fn take_in(&self, events: Vec<Recorded>) {
+    /// Puts the next events into the window and their projects' visibility into force.
+    fn take_in(&self, events: Vec<Shown>) {
         let mut window = self.window.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         for event in events {
-            self.access.fold(&event);
-            window.push_back(Shown::new(event));
+            self.access.fold(&event.stream, &event.view);
+            window.push_back(event);
         }
         while window.len() > WINDOW {
             window.pop_front();
-        }
-    }
-}
-
-/// Reads the log as it grows and tells the clients.
-async fn tail(hub: Hub, tell: watch::Sender<i64>, nats: Option<async_nats::Client>, stop: CancellationToken) {
-    let mut committed = hub.log.watch();
-    let mut relayed = match nats {
-        Some(nats) => nats.subscribe(events::subjects::EVENTS_WILDCARD).await.ok(),
-        None => None,
-    };
-    let mut at = *tell.borrow();
-    loop {
-        match hub.log.read_all(at, BATCH).await {
-            Ok(events) if !events.is_empty() => {
-                at = events.last().map_or(at, |e| e.position);
-                hub.take_in(events);
-                tell.send_replace(at);
-                continue;
-            }
-            Ok(_) => {}
-            // The database is away: clients stay connected and catch up when it is back.
-            Err(error) => tracing::warn!(%error, position = at, "the live stream cannot read the log"),
-        }
-        let wake = async {
-            match relayed.as_mut() {
-                Some(messages) => drop(messages.next().await),
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = stop.cancelled() => return,
-            changed = committed.changed() => if changed.is_err() { return },
-            () = wake => {}
-            () = tokio::time::sleep(LOOK_AGAIN) => {}
         }
     }
 }

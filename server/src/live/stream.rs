@@ -105,11 +105,11 @@ impl Cursor {
             }
             match self.client.hub.after(self.position).await {
                 Ok(shown) if !shown.is_empty() => {
-                    self.position = shown.last().map_or(self.position, |s| s.recorded.position);
+                    self.position = shown.last().map_or(self.position, super::Shown::position);
                     let Client { hub, reader, topics, .. } = &self.client;
                     let wanted = shown
                         .into_iter()
-                        .filter(|s| topics.want(&s.stream) && hub.access().sees(reader, &s.recorded))
+                        .filter(|s| topics.want(&s.stream) && hub.access().sees_stream(reader, &s.seen_with))
                         .map(|s| s.view)
                         .collect();
                     self.pending = join(wanted);

@@ -1,6 +1,8 @@
 //! A recorded event as history and the live stream show it.
 
+use events::Event;
 use events::api::EventView;
+use events::catalog::DecodeError;
 use events::envelope::Recorded;
 use serde_json::Value;
 
@@ -25,4 +27,12 @@ pub fn event_view(event: &Recorded) -> EventView {
         payload: serde_json::from_str(&event.payload)
             .unwrap_or_else(|_| Value::String(event.payload.clone())),
     }
+}
+
+/// Reads a shown event back.
+///
+/// # Errors
+/// [`DecodeError`]: its type or version is not known here, or its payload does not fit.
+pub fn decode(view: &EventView) -> Result<Event, DecodeError> {
+    Event::decode(&view.event_type, view.schema_version, &view.payload.to_string())
 }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use events::envelope::{GENESIS_HASH, Recorded, chain_hash};
 use events::hexadecimal;
+use events::keys::StreamKey;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -257,6 +258,47 @@ impl Archive {
             cursor.position = position;
         }
         *kept = Some(cursor);
+        Ok(events)
+    }
+
+    /// Up to `count` archived events of a stream from a version on, in order. Reads the files one after another until it
+    /// has them, so it costs as much as they are long; it is for the few streams that are asked for after their events
+    /// have left the database. Blocks.
+    ///
+    /// # Errors
+    /// A file cannot be read, or a line of it is not an event.
+    pub fn read_stream(
+        &self,
+        stream: &StreamKey,
+        from_version: i64,
+        count: i64,
+    ) -> Result<Vec<Recorded>, LogError> {
+        let wanted = usize::try_from(count).unwrap_or(0);
+        let mut events = Vec::new();
+        // Most lines are of other streams: they are told apart by their text, and only what may fit is parsed.
+        let text =
+            serde_json::to_string(stream).map_err(io::Error::from).map_err(file_error(&self.folder))?;
+        for manifest in self.manifests.iter() {
+            let path = self.folder.join(&manifest.file);
+            let file = BufReader::new(File::open(&path).map_err(file_error(&path))?);
+            for (line, position) in BufReader::new(GzDecoder::new(file)).lines().zip(manifest.first..) {
+                if events.len() == wanted {
+                    return Ok(events);
+                }
+                let line = line.map_err(file_error(&path))?;
+                if !line.contains(&text) {
+                    continue;
+                }
+                let mut event: Recorded = serde_json::from_str(&line).map_err(|error| LogError::Damaged {
+                    position,
+                    what: format!("{}: {error}", path.display()),
+                })?;
+                if event.stream == *stream && event.version >= from_version {
+                    event.leaf = event.computed_leaf();
+                    events.push(event);
+                }
+            }
+        }
         Ok(events)
     }
 

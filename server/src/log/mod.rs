@@ -182,6 +182,14 @@ impl Log {
         self.reader.read_all(after, limit).await
     }
 
+    /// Every event of every stream of a kind (such as `project`), in the order of the log. For kinds of few events.
+    ///
+    /// # Errors
+    /// The database or the archive cannot be read.
+    pub async fn read_kind(&self, kind: &str) -> Result<Vec<Recorded>, LogError> {
+        self.reader.read_kind(kind).await
+    }
+
     /// The event with this id.
     ///
     /// # Errors

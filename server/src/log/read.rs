@@ -151,6 +151,7 @@ impl Reader {
         from_version: i64,
         limit: i64,
     ) -> Result<Vec<Recorded>, LogError> {
+        let (from_version, limit) = (from_version.max(1), limit.clamp(0, MOST_EVENTS));
         let sql = format!(
             "select {COLUMNS} from events where stream_no = (select stream_no from streams where stream_key = $1) \
              and version >= $2 order by version limit $3"
@@ -158,27 +159,81 @@ impl Reader {
         let rows: Vec<PgRow> = sqlx::query(AssertSqlSafe(sql))
             .bind(stream.as_str())
             .bind(from_version)
-            .bind(limit.clamp(0, MOST_EVENTS))
+            .bind(limit)
             .fetch_all(&self.pool)
             .await?;
         let events: Vec<Recorded> = rows
             .iter()
             .map(|row| Ok(RawEvent::of_row(row)?.recorded(stream.clone())))
             .collect::<Result<_, LogError>>()?;
-        if let Some(event) = events.first().filter(|event| event.version > from_version.max(1)) {
-            let what =
-                format!("events of {stream} before this one are in the archive; read them by position");
-            return Err(LogError::Damaged { position: event.position, what });
+        let next = events.first().map(|event| event.version);
+        if limit == 0 || next == Some(from_version) {
+            return Ok(events);
         }
+        // Versions have no gaps: what precedes the first one here is archived, or there is nothing.
+        let missing = match next {
+            Some(next) => next - from_version,
+            None => self.stream_version(stream).await? - from_version + 1,
+        };
+        if missing <= 0 {
+            return Ok(events);
+        }
+        let mut whole = self.archived_stream(stream, from_version, missing.min(limit)).await?;
+        whole.extend(events);
+        whole.truncate(usize::try_from(limit).unwrap_or(0));
+        Ok(whole)
+    }
+
+    /// `count` events of a stream that the database no longer holds.
+    async fn archived_stream(
+        &self,
+        stream: &StreamKey,
+        from_version: i64,
+        count: i64,
+    ) -> Result<Vec<Recorded>, LogError> {
+        let (archive, key) = (self.archive.clone(), stream.clone());
+        let read = tokio::task::spawn_blocking(move || archive.read_stream(&key, from_version, count)).await;
+        let events = read.map_err(|_| LogError::Closed)??;
+        if events.len() as i64 == count {
+            return Ok(events);
+        }
+        let version = from_version + events.len() as i64;
+        let what = format!("version {version} of {stream} is neither in the database nor in the archive");
+        Err(LogError::Damaged { position: 0, what })
+    }
+
+    /// Every event of every stream of a kind, in the order of the log.
+    pub async fn read_kind(&self, kind: &str) -> Result<Vec<Recorded>, LogError> {
+        // Keys of a kind start with its name and a slash, and `0` is the character after the slash.
+        let streams = "select stream_no, stream_key from streams where stream_key >= $1 || '/' and stream_key < $1 || '0'";
+        let named =
+            COLUMNS.split(',').map(|column| format!("e.{}", column.trim())).collect::<Vec<_>>().join(", ");
+        let sql = format!(
+            "select {named} from ({streams}) s join events e using (stream_no) order by e.stream_no, e.version"
+        );
+        let rows = sqlx::query(AssertSqlSafe(sql)).bind(kind).fetch_all(&self.pool).await?;
+        let mut events = self.recorded(rows.iter().map(RawEvent::of_row)).await?;
+        let held: HashMap<StreamKey, i64> =
+            events.iter().rev().map(|event| (event.stream.clone(), event.version)).collect();
+        let versions: Vec<(String, i64)> =
+            sqlx::query_as(AssertSqlSafe(streams.replace("stream_no, stream_key", "stream_key, version")))
+                .bind(kind)
+                .fetch_all(&self.pool)
+                .await?;
+        for (key, version) in versions {
+            let stream = database::stream_key(&key)?;
+            let archived = held.get(&stream).map_or(version, |first| first - 1);
+            if archived > 0 {
+                events.extend(self.archived_stream(&stream, 1, archived).await?);
+            }
+        }
+        events.sort_by_key(|event| event.position);
         Ok(events)
     }
 
     pub async fn event_by_id(&self, event_id: Uuid) -> Result<Option<Recorded>, LogError> {
-        let sql = format!(
-            "select {COLUMNS} from events where position = (select position from event_ids where event_id = $1)"
-        );
-        let row = sqlx::query(AssertSqlSafe(sql)).bind(event_id).fetch_optional(&self.pool).await?;
-        Ok(self.recorded(row.iter().map(RawEvent::of_row)).await?.pop())
+        let Some(position) = self.positions_of(&[event_id]).await?.remove(&event_id) else { return Ok(None) };
+        Ok(self.read_all(position - 1, 1).await?.pop())
     }
 
     pub async fn positions_of(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, i64>, LogError> {
