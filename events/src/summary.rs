@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+pub use crate::summary_modalities::{AsrFigures, ImagegenFigures, VlmFigures};
+
 /// The `schema` of a summary line written by `metrumbench-llm`, `-vlm` and `-asr`.
 pub const SUMMARY_SCHEMA: &str = "metrumbench.summary.v1";
 
@@ -21,6 +23,7 @@ pub const PERCENTILE_METHOD: &str = "nearest_rank";
 
 /// One run of one load generator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// The version of this shape: [`SUMMARY_SCHEMA`] or [`IMAGEGEN_SUMMARY_SCHEMA`].
     pub schema: String,
@@ -65,6 +68,7 @@ pub struct Summary {
 
 /// The machine a load generator ran on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Host {
     /// Logical processors the process may use.
     pub cores: Option<u32>,
@@ -81,6 +85,7 @@ pub struct Host {
 /// The figures of a run, or of one endpoint in it. Only requests that succeeded inside the window enter a
 /// distribution, a token count or a throughput.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figures {
     /// Counts of requests.
     pub requests: RequestCounts,
@@ -138,6 +143,7 @@ pub struct Figures {
 
 /// Counts of requests. `attempted = succeeded + failed + incomplete`; warm-up and ramp-up are outside.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestCounts {
     /// Measured requests that were sent.
     pub attempted: u64,
@@ -157,6 +163,7 @@ pub struct RequestCounts {
 
 /// A distribution of durations (milliseconds where the field's name ends in `_ms`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {
     /// How many samples.
     pub n: u64,
@@ -187,6 +194,7 @@ pub struct Distribution {
 
 /// A count per request (tokens, words).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountStats {
     /// Over how many requests.
     pub n: u64,
@@ -210,6 +218,7 @@ pub struct CountStats {
 
 /// Rates over the window: successes only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Throughput {
     /// Succeeded requests / window.
     pub requests_per_second: Option<f64>,
@@ -223,6 +232,7 @@ pub struct Throughput {
 
 /// Requests that kept every service-level objective.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Goodput {
     /// The objectives in milliseconds, by metric: `ttft`, `tpot`, `e2e`.
     pub slo_ms: BTreeMap<String, f64>,
@@ -236,6 +246,7 @@ pub struct Goodput {
 
 /// What failed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Errors {
     /// Failed requests.
     pub count: u64,
@@ -255,6 +266,7 @@ pub struct Errors {
 
 /// One distinct error.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorSample {
     /// The type, as in [`Errors::by_type`].
     #[serde(rename = "type")]
@@ -269,6 +281,7 @@ pub struct ErrorSample {
 
 /// The figures of one endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndpointFigures {
     /// Its name: given, or its address.
     pub name: String,
@@ -283,6 +296,7 @@ pub struct EndpointFigures {
 
 /// How the load generator itself fared: whether the figures describe the server or the client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Client {
     /// Processor time of this process / (window × cores it could use).
     pub cpu_share: Option<f64>,
@@ -308,85 +322,16 @@ pub struct Client {
     pub clock_source: Option<String>,
 }
 
-/// Figures only `metrumbench-vlm` has.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct VlmFigures {
-    /// Loading, resizing and encoding the images of a request, before its clock starts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image_processing_ms: Option<Distribution>,
-    /// Bytes of the images of a request as sent, before base64.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image_bytes: Option<CountStats>,
-    /// How many images had which dimensions (`WIDTHxHEIGHT`, as sent).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image_dimensions: Option<BTreeMap<String, u64>>,
-}
-
-/// Figures only `metrumbench-asr` has. Rates per second of inference are distributions over requests.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct AsrFigures {
-    /// Server-side processing time: the answer's `inference_time`, or the response time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inference_time_ms: Option<Distribution>,
-    /// `server`, `wall_clock` or `mixed`: which of the two it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inference_time_source: Option<String>,
-    /// Real-time factor: inference time / audio duration; below 1 is faster than real time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rtf: Option<Distribution>,
-    /// Seconds of audio transcribed per second of the window.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub audio_seconds_per_second: Option<f64>,
-    /// Words transcribed per second of inference time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub words_per_second: Option<Distribution>,
-    /// Characters transcribed per second of inference time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub characters_per_second: Option<Distribution>,
-    /// Bytes of audio sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes_sent: Option<CountStats>,
-    /// Bytes of answers received.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes_received: Option<CountStats>,
-    /// Bytes sent and received per second of the window.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes_transferred_per_second: Option<f64>,
-    /// Requests by audio format.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub formats: Option<BTreeMap<String, u64>>,
-    /// Word error rate in percent, per sample with a reference: edits / reference words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wer: Option<Distribution>,
-    /// Character error rate in percent, per sample with a reference.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cer: Option<Distribution>,
-}
-
-/// Figures only `metrumbench-imagegen` has.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ImagegenFigures {
-    /// Images asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub images_requested: Option<u64>,
-    /// Images that came back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub images_returned: Option<u64>,
-    /// Images returned / window.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub images_per_second: Option<f64>,
-    /// Decoded pixels returned / 1e6 / window.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub megapixels_per_second: Option<f64>,
-    /// Fraction of requests that ended without error.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub success_rate: Option<f64>,
-    /// Requests that ran out of time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeouts: Option<u64>,
-    /// Bytes of each image, as a distribution.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image_size_bytes: Option<Distribution>,
+/// The JSON Schema of a summary line of this `schema`: [`SUMMARY_SCHEMA`] or [`IMAGEGEN_SUMMARY_SCHEMA`].
+#[cfg(feature = "schema")]
+pub fn json_schema(schema: &str) -> Value {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+    let mut document = settings.into_generator().into_root_schema_for::<Summary>();
+    document.insert("title".into(), schema.into());
+    if let Some(named) = document.pointer_mut("/properties/schema") {
+        named["const"] = schema.into();
+    }
+    document.to_value()
 }
 
 #[cfg(test)]

@@ -84,6 +84,24 @@ pub fn columns(figures: &Figures) -> Vec<Column> {
     out
 }
 
+/// The column of a path into a summary: `["ttft_ms", "p99"]` is `ttft_p99_ms`. The unit comes last; a number of samples
+/// has none.
+pub fn column_of(path: &[&str]) -> String {
+    let mut parts: Vec<&str> = path.to_vec();
+    match parts.first() {
+        Some(&"throughput") => drop(parts.remove(0)),
+        Some(&"errors") => parts[0] = "error",
+        _ => {}
+    }
+    let last = parts.len().saturating_sub(1);
+    let Some(at) = parts.iter().position(|part| part.ends_with("_ms")).filter(|at| *at < last) else {
+        return parts.join("_");
+    };
+    parts[at] = parts[at].trim_end_matches("_ms");
+    let joined = parts.join("_");
+    if parts[last] == "n" { joined } else { format!("{joined}_ms") }
+}
+
 /// The names [`columns`] yields, in order.
 pub fn column_names() -> Vec<String> {
     columns(&Figures::default()).into_iter().map(|(name, _)| name).collect()
@@ -163,6 +181,22 @@ mod tests {
         assert_eq!(value("ttft_p99_ms"), Some(402.0));
         assert_eq!(value("ttft_p99_9_ms"), None);
         assert_eq!(value("tpot_avg_ms"), None, "what was not measured is null");
+    }
+
+    #[test]
+    fn any_path_has_a_column() {
+        for (path, column) in [
+            (&["ttft_ms", "p99"][..], "ttft_p99_ms"),
+            (&["ttft_ms", "n"], "ttft_n"),
+            (&["requests", "succeeded"], "requests_succeeded"),
+            (&["throughput", "requests_per_second"], "requests_per_second"),
+            (&["errors", "rate_pct"], "error_rate_pct"),
+            (&["client", "loop_lag_ms", "p50"], "client_loop_lag_p50_ms"),
+            (&["host", "clock_offset_ms"], "host_clock_offset_ms"),
+            (&["wer", "p50"], "wer_p50"),
+        ] {
+            assert_eq!(column_of(path), column);
+        }
     }
 
     #[test]
