@@ -1,10 +1,12 @@
 //! Reading one model answer, streamed or whole: when its parts arrived, what the server counted, how it ended.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, FailureKind};
 use crate::http::pool::SendError;
 use crate::http::response::{Head, Progress, Sink};
+use crate::live::Live;
 use crate::openai::{Answer, Message, Usage, error_message};
 use crate::sse;
 
@@ -56,6 +58,14 @@ pub struct AnswerReader {
     measured: Measured,
     failure: Option<Failure>,
     in_word: bool,
+    live: Option<Counting>,
+}
+
+/// Where output is counted as it arrives.
+#[derive(Debug)]
+struct Counting {
+    live: Arc<Live>,
+    started_at: Option<Instant>,
 }
 
 impl AnswerReader {
@@ -69,7 +79,13 @@ impl AnswerReader {
             measured: Measured::default(),
             failure: None,
             in_word: false,
+            live: None,
         }
+    }
+
+    /// Counts output into `live` as it arrives, and times the first of it from `started_at`.
+    pub fn count_into(&mut self, live: Arc<Live>, started_at: Option<Instant>) {
+        self.live = Some(Counting { live, started_at });
     }
 
     /// The HTTP status, once there is one.
@@ -212,6 +228,14 @@ impl AnswerReader {
     fn take_output(&mut self, visible: bool, reasoning: bool, at: Instant) {
         let measured = &mut self.measured;
         measured.chunks += 1;
+        if let Some(counting) = self.live.as_ref().filter(|_| self.streamed) {
+            counting.live.chunk();
+            if let Some(started_at) =
+                counting.started_at.filter(|_| visible && measured.first_visible.is_none())
+            {
+                counting.live.first_token(at.saturating_duration_since(started_at));
+            }
+        }
         if visible {
             measured.first_visible.get_or_insert(at);
         }

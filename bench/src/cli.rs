@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::collect::Objectives;
+use crate::http::proxy::Proxy;
 
 /// What `--help` says about exit codes, for every tool.
 pub const EXIT_CODES: &str = "Exit codes:
@@ -46,6 +47,12 @@ pub struct Common {
     /// Accept any TLS certificate.
     #[arg(long, help_heading = "Endpoint")]
     pub insecure: bool,
+    /// Speak HTTP/2, many requests on each connection: with TLS as the server agrees, without TLS from the first byte.
+    #[arg(long, help_heading = "Endpoint")]
+    pub http2: bool,
+    /// Go through this HTTP proxy. Without it none is used, whatever variables such as http_proxy say.
+    #[arg(long, value_name = "URL", value_parser = Proxy::parse, help_heading = "Endpoint")]
+    pub proxy: Option<Proxy>,
 
     /// The name of the scenario, kept in the results.
     #[arg(long, help_heading = "Load")]
@@ -116,10 +123,16 @@ pub struct Common {
     /// Print the summary line to standard output instead of a table.
     #[arg(long, help_heading = "Results")]
     pub json: bool,
+    /// Print completions for this shell and do nothing else.
+    #[arg(long, value_name = "SHELL", help_heading = "Results")]
+    pub completions: Option<clap_complete::Shell>,
 
     /// Do not compare the clock with public time servers first.
     #[arg(long, env = "METRUM_SKIP_NTP_CHECK", num_args = 0..=1, default_value_t = false, default_missing_value = "true", require_equals = true, value_parser = parse_switch, help_heading = "Preflight")]
     pub skip_ntp_check: bool,
+    /// Ask this time server, HOST or HOST:PORT, instead of the four public ones (repeatable).
+    #[arg(long, value_name = "HOST", help_heading = "Preflight")]
+    pub ntp_server: Vec<String>,
     /// Threads of the load generator. Default: one on small machines, a quarter of the cores on large ones.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Preflight")]
     pub threads: Option<u16>,
@@ -140,10 +153,10 @@ impl Common {
         Objectives { limits: self.slo.iter().flat_map(|objectives| objectives.limits.clone()).collect() }
     }
 
-    /// Requests to measure; none when only time ends the run.
-    pub fn requests_to_measure(&self) -> Option<u64> {
+    /// Requests to measure, `default` where neither they nor a time were asked for; none when only time ends the run.
+    pub fn requests_to_measure(&self, default: u64) -> Option<u64> {
         match (self.num_requests, self.duration) {
-            (None, None) => Some(10 * u64::from(self.concurrency)),
+            (None, None) => Some(default),
             (requests, _) => requests,
         }
     }

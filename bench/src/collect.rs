@@ -226,20 +226,6 @@ pub struct Collector {
     opens_at: Option<Instant>,
     closes_at: Option<Instant>,
     send_skew: Samples,
-    recent: Recent,
-}
-
-/// What happened since the last progress line.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Recent {
-    /// Requests that succeeded.
-    pub succeeded: u64,
-    /// Their completion tokens.
-    pub completion_tokens: u64,
-    /// Sum of their TTFT, and how many had one.
-    pub ttft: (Duration, u32),
-    /// Sum of their response times.
-    pub response_time: Duration,
 }
 
 impl Collector {
@@ -253,7 +239,6 @@ impl Collector {
             opens_at: None,
             closes_at: None,
             send_skew: Samples::default(),
-            recent: Recent::default(),
         }
     }
 
@@ -275,15 +260,6 @@ impl Collector {
             }
             self.send_skew.add(nanos(record.started_at.saturating_duration_since(record.ready_at)));
         }
-        if let (Outcome::Success(measured), Some(timings)) = (&record.outcome, record.timings()) {
-            let recent = &mut self.recent;
-            recent.succeeded += 1;
-            recent.completion_tokens += measured.usage.and_then(|usage| usage.completion_tokens).unwrap_or(0);
-            recent.response_time += timings.response_time;
-            if let Some(ttft) = timings.ttft {
-                recent.ttft = (recent.ttft.0 + ttft, recent.ttft.1 + 1);
-            }
-        }
         self.overall.add(record, &self.objectives, &self.redactor);
         if self.endpoints.len() > 1 {
             self.endpoints[record.endpoint].add(record, &self.objectives, &self.redactor);
@@ -293,11 +269,6 @@ impl Collector {
     /// Counts so far.
     pub fn requests(&self) -> &RequestCounts {
         &self.overall.requests
-    }
-
-    /// What happened since this was last asked.
-    pub fn take_recent(&mut self) -> Recent {
-        std::mem::take(&mut self.recent)
     }
 
     /// How long requests that could be sent waited for this process, in nanoseconds.

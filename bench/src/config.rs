@@ -25,7 +25,7 @@ pub fn echo(
     let mut sources = Map::new();
     for argument in command.get_arguments() {
         let id = argument.get_id().as_str();
-        if matches!(id, "help" | "version") {
+        if matches!(id, "help" | "version" | "completions") {
             continue;
         }
         let values: Vec<String> = match matches.try_get_raw(id) {

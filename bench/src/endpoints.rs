@@ -3,7 +3,9 @@
 use serde::Deserialize;
 use url::Url;
 
-use crate::http::simple::{host_header, path_and_query};
+use crate::http::proxy::Proxy;
+use crate::http::request::RequestHead;
+use crate::http::simple::host_header;
 
 /// One endpoint as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,14 +137,19 @@ impl Endpoint {
         self.api_key.iter().cloned().chain(self.url.password().map(percent_decode)).chain(query).collect()
     }
 
-    /// The start of each request, up to the value of `Content-Length`.
-    pub fn request_head(&self, accept: &str, content_type: &str, headers: &[(String, String)]) -> Vec<u8> {
-        let mut head =
-            format!("POST {} HTTP/1.1\r\nHost: {}\r\n", path_and_query(&self.url), host_header(&self.url));
+    /// What each request begins with. `forwarder` is the proxy that passes it on, where there is one.
+    pub fn request_head(
+        &self,
+        accept: &str,
+        content_type: &str,
+        headers: &[(String, String)],
+        forwarder: Option<&Proxy>,
+    ) -> RequestHead {
         let given = |name: &str| headers.iter().any(|(key, _)| key.eq_ignore_ascii_case(name));
+        let mut all = Vec::new();
         let mut add = |name: &str, value: &str| {
             if !given(name) {
-                head.push_str(&format!("{name}: {value}\r\n"));
+                all.push((name.to_owned(), value.to_owned()));
             }
         };
         add("User-Agent", concat!("metrumbench/", env!("CARGO_PKG_VERSION")));
@@ -151,10 +158,8 @@ impl Endpoint {
         if let Some(value) = self.authorization() {
             add("Authorization", &value);
         }
-        for (name, value) in headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        head.into_bytes()
+        all.extend(headers.iter().cloned());
+        RequestHead::new(&self.url, all, forwarder)
     }
 }
 

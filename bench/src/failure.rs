@@ -133,13 +133,15 @@ impl Failure {
             SendError::Exchange(ExchangeError::Response(ReadError::Head(_))) => FailureKind::Decode,
             SendError::Exchange(ExchangeError::Response(ReadError::Chunked(_))) => FailureKind::Body,
             SendError::Exchange(ExchangeError::Response(ReadError::CutInHead)) => FailureKind::Connection,
-            SendError::Exchange(ExchangeError::Response(ReadError::CutInBody) | ExchangeError::Read(_)) => {
-                match (status, streamed) {
-                    (None, _) => FailureKind::Connection,
-                    (Some(_), true) => FailureKind::StreamCut,
-                    (Some(_), false) => FailureKind::Body,
-                }
-            }
+            SendError::Exchange(
+                ExchangeError::Response(ReadError::CutInBody)
+                | ExchangeError::Read(_)
+                | ExchangeError::Http2(_),
+            ) => match (status, streamed) {
+                (None, _) => FailureKind::Connection,
+                (Some(_), true) => FailureKind::StreamCut,
+                (Some(_), false) => FailureKind::Body,
+            },
         };
         Self::new(kind, status, with_advice(error))
     }

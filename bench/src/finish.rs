@@ -1,8 +1,9 @@
 //! The end of a run: what the client cost, what must be flagged, where the summary goes, the exit code.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -109,29 +110,72 @@ pub fn readable_id(tool: &str, at: OffsetDateTime, concurrency: u32, id: Uuid) -
     )
 }
 
-/// Appends the line to `path` (`-` for standard output), and shows it or a table. If the file cannot
-/// be written now, the line goes to standard error: it is never lost.
-pub fn write_summary(summary: &Summary, common: &Common, path: &Path) -> io::Result<()> {
+/// The file a summary goes to; `-` is standard output.
+#[derive(Clone, Debug)]
+pub struct SummaryFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// A line is appended for each run; otherwise the file holds the last one alone.
+    pub is_log: bool,
+}
+
+impl SummaryFile {
+    fn write(&self, line: &str) -> io::Result<()> {
+        if self.is_log {
+            let mut file = open_log(&self.path)?;
+            file.write_all(line.as_bytes())?;
+            return file.sync_data();
+        }
+        // Whoever reads it meanwhile sees the old one or the new one, whole.
+        let partial = self.path.with_extension(format!("part{}", std::process::id()));
+        let written = File::create(&partial).and_then(|mut file| {
+            file.write_all(line.as_bytes())?;
+            file.sync_data()
+        });
+        written.and_then(|()| std::fs::rename(&partial, &self.path)).inspect_err(|_| {
+            let _ = std::fs::remove_file(&partial);
+        })
+    }
+}
+
+/// Opens a file of lines for appending. A line that broke off there (a full disk, a crash) is ended first, so that it
+/// does not swallow the next one.
+pub fn open_log(path: &Path) -> io::Result<File> {
+    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    let length = file.metadata()?.len();
+    let is_regular = file.metadata()?.is_file();
+    if is_regular && length > 0 {
+        let mut last = [0];
+        File::open(path)?.read_exact_at(&mut last, length - 1)?;
+        if last != *b"\n" {
+            file.write_all(b"\n")?;
+        }
+    }
+    Ok(file)
+}
+
+/// Writes the line to its file, and shows it or a table. If the file cannot be written now, the line goes to standard
+/// error: it is never lost.
+pub fn write_summary(summary: &Summary, common: &Common, file: &SummaryFile) -> io::Result<()> {
     let mut line = serde_json::to_string(summary)?;
     line.push('\n');
-    let to_stdout = path.as_os_str() == "-";
-    let result = if to_stdout {
-        Ok(())
-    } else {
-        OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(path)
-            .and_then(|mut file| file.write_all(line.as_bytes()).and_then(|()| file.sync_data()))
-    };
+    let to_stdout = file.path.as_os_str() == "-";
+    let mut result = if to_stdout { Ok(()) } else { file.write(&line) };
+    if let Err(error) = &result {
+        let _ = writeln!(io::stderr(), "error: {}: {error}; the summary follows", file.path.display());
+        let _ = io::stderr().write_all(line.as_bytes());
+    }
     if to_stdout || common.json {
-        io::stdout().write_all(line.as_bytes()).and_then(|()| io::stdout().flush())?;
+        let shown = io::stdout().write_all(line.as_bytes()).and_then(|()| io::stdout().flush());
+        if let Err(error) = shown {
+            let _ = writeln!(io::stderr(), "error: standard output: {error}");
+            if to_stdout {
+                let _ = io::stderr().write_all(line.as_bytes());
+            }
+            result = result.and(Err(error));
+        }
     } else if !common.quiet {
         let _ = io::stdout().write_all(report::table(summary).as_bytes());
-    }
-    if let Err(error) = &result {
-        let _ = writeln!(io::stderr(), "error: {}: {error}; the summary follows", path.display());
-        let _ = io::stderr().write_all(line.as_bytes());
     }
     result
 }

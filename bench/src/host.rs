@@ -20,11 +20,17 @@ pub fn describe(clock_offset_ms: Option<f64>) -> Host {
     }
 }
 
-/// Raises the open-file limit as far as it goes. The error names the number that `connections` need.
-pub fn allow_open_files(connections: u64) -> Result<(), String> {
-    let needed = connections + FILES_BESIDES;
+/// Connections that are sure to be possible where nothing bounds how many there will be.
+const UNBOUNDED_CONNECTIONS: u64 = 1024;
+
+/// Raises the open-file limit as far as `connections` at once need, or as far as it goes where nothing bounds them (none).
+/// The error names the number needed.
+pub fn allow_open_files(connections: Option<u64>) -> Result<(), String> {
+    let least = connections.unwrap_or(UNBOUNDED_CONNECTIONS);
+    let needed = least + FILES_BESIDES;
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|error| error.to_string())?;
-    let wanted = hard.min(needed.saturating_mul(2).max(soft)); // connections may overlap while one is drained
+    // Connections may overlap while one is drained: twice as many, where that is allowed.
+    let wanted = connections.map_or(hard, |_| hard.min(needed.saturating_mul(2).max(soft)));
     if wanted > soft {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, wanted, hard);
     }
@@ -32,9 +38,13 @@ pub fn allow_open_files(connections: u64) -> Result<(), String> {
     if now >= needed {
         return Ok(());
     }
+    let (what, instead) = match connections {
+        Some(_) => ("", "lower the concurrency"),
+        None => ("up to ", "bound them with --max-concurrency"),
+    };
     Err(format!(
-        "{connections} connections at once need {needed} open files; the limit is {now} and cannot be raised above {hard}. \
-         Raise it (ulimit -n {needed}, or LimitNOFILE= in the unit) or lower the concurrency"
+        "{what}{least} connections at once need {needed} open files; the limit is {now} and cannot be raised above {hard}. \
+         Raise it (ulimit -n {needed}, or LimitNOFILE= in the unit) or {instead}"
     ))
 }
 

@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 use std::io::Cursor;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use base64::Engine;
 use image::ImageFormat;
 use image::codecs::jpeg::JpegEncoder;
+use lru::LruCache;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 /// Images kept ready.
-const CACHE_ENTRIES: usize = 256;
+const CACHE_ENTRIES: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
 /// The quality of JPEG images made here.
 const JPEG_QUALITY: u8 = 90;
@@ -70,29 +72,22 @@ pub struct Encoded {
 pub struct Store {
     max_dimension: Option<u32>,
     remote: HashMap<String, Vec<u8>>,
-    cache: Mutex<Cache>,
-}
-
-#[derive(Debug, Default)]
-struct Cache {
-    entries: HashMap<Source, (Arc<Encoded>, u64)>,
-    clock: u64,
+    cache: Mutex<LruCache<Source, Arc<Encoded>>>,
 }
 
 impl Store {
     /// A store that makes images no larger than `max_dimension` either way. `remote` holds what was fetched.
     pub fn new(max_dimension: Option<u32>, remote: HashMap<String, Vec<u8>>) -> Self {
-        Self { max_dimension, remote, cache: Mutex::default() }
+        Self { max_dimension, remote, cache: Mutex::new(LruCache::new(CACHE_ENTRIES)) }
+    }
+
+    fn cache(&self) -> MutexGuard<'_, LruCache<Source, Arc<Encoded>>> {
+        self.cache.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// The image if it is ready.
     pub fn ready(&self, source: &Source) -> Option<Arc<Encoded>> {
-        let mut cache = self.cache.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        cache.clock += 1;
-        let clock = cache.clock;
-        let (image, used) = cache.entries.get_mut(source)?;
-        *used = clock;
-        Some(Arc::clone(image))
+        self.cache().get(source).map(Arc::clone)
     }
 
     /// The image, prepared now if it is not ready. Takes processor time: not for the event loop.
@@ -101,17 +96,7 @@ impl Store {
             return Ok(image);
         }
         let image = Arc::new(self.encode(source)?);
-        let mut cache = self.cache.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        cache.clock += 1;
-        let clock = cache.clock;
-        cache.entries.insert(source.clone(), (Arc::clone(&image), clock));
-        if cache.entries.len() > CACHE_ENTRIES {
-            let oldest =
-                cache.entries.iter().min_by_key(|(_, (_, used))| *used).map(|(source, _)| source.clone());
-            if let Some(oldest) = oldest {
-                cache.entries.remove(&oldest);
-            }
-        }
+        self.cache().put(source.clone(), Arc::clone(&image));
         Ok(image)
     }
 
@@ -206,7 +191,7 @@ mod tests {
     #[test]
     fn the_cache_does_not_grow_beyond_its_room() {
         let store = Store::new(None, HashMap::new());
-        for number in 0..CACHE_ENTRIES as u64 + 5 {
+        for number in 0..CACHE_ENTRIES.get() as u64 + 5 {
             store.prepare(&Source::Synthetic { width: 1, height: 1, number }).unwrap();
         }
         assert!(store.ready(&Source::Synthetic { width: 1, height: 1, number: 0 }).is_none());

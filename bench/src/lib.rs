@@ -1,6 +1,6 @@
 //! The load generators of Benchtrail: one work loop, one HTTP client made for measuring, one summary line.
 //!
-//! A run goes [`cli`] → [`session`] → [`run`], which sends what a [`workload::Workload`] prepares through
+//! A run goes [`tools`] → [`setup`] → [`session`] → [`run`], which sends what a [`workload::Workload`] prepares through
 //! [`http::pool`], reads answers with [`sse`] and [`answer`], and condenses [`record`]s in [`collect`].
 
 pub mod accuracy;
@@ -17,6 +17,8 @@ pub mod finish;
 pub mod host;
 pub mod http;
 pub mod images;
+pub mod jsonl;
+pub mod live;
 pub mod modality;
 pub mod openai;
 pub mod pacing;
@@ -30,6 +32,8 @@ pub mod report;
 pub mod request_log;
 pub mod run;
 pub mod session;
+pub mod setup;
+pub mod signals;
 pub mod sse;
 pub mod stats;
 pub mod tools;

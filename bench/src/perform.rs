@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::extra::Attempt;
 use crate::failure::{Failure, FailureKind};
 use crate::http::pool::Sent;
+use crate::http::request::Request;
 use crate::record::{Outcome, Phase, Record};
 use crate::run::Run;
 use crate::stats::round;
@@ -97,6 +98,7 @@ impl<W: Workload> Run<W> {
     }
 
     fn keep(&self, record: &Record) {
+        self.live.ended(record);
         self.collector().add(record);
         if let Some(log) = &self.log {
             log.write(record);
@@ -132,7 +134,7 @@ impl<W: Workload> Run<W> {
         started_at: Instant,
         attempts: &mut Vec<Attempt>,
     ) -> Tried {
-        let request = self.request(endpoint, request_id, &prepared.body);
+        let request = Request { head: &self.targets[endpoint].head, id: request_id, body: &prepared.body };
         let mut backoff = self.plan.retry_backoff;
         loop {
             let number = attempts.len() as u32 + 1;
@@ -160,14 +162,16 @@ impl<W: Workload> Run<W> {
         }
     }
 
-    fn request(&self, endpoint: usize, request_id: &str, body: &[u8]) -> Vec<u8> {
-        let head = &self.targets[endpoint].head;
-        let tail = format!("X-Request-Id: {request_id}\r\nContent-Length: {}\r\n\r\n", body.len());
-        [head.as_slice(), tail.as_bytes(), body].concat()
-    }
-
-    async fn try_once(&self, endpoint: usize, request: &[u8], prepared: &Prepared, began: Instant) -> Tried {
+    async fn try_once(
+        &self,
+        endpoint: usize,
+        request: &Request<'_>,
+        prepared: &Prepared,
+        began: Instant,
+    ) -> Tried {
         let mut reader = self.workload.reader(prepared);
+        let is_running = self.gauges.stage.load(Relaxed) >= 3;
+        reader.count_into(Arc::clone(&self.live), is_running.then_some(began));
         let deadline = began + self.plan.request_timeout;
         let sending = self.targets[endpoint].pool.send(request, &mut reader, deadline);
         let sent = self.control.abort.run_until_cancelled(sending).await;

@@ -26,9 +26,17 @@ pub enum Clock {
     Unreachable,
 }
 
-/// Asks all servers at once; the median answer counts.
-pub async fn check_clock() -> Clock {
-    let asked = NTP_SERVERS.map(|server| ask(format!("{server}:123")));
+/// Asks all of `servers` (`HOST` or `HOST:PORT`; [`NTP_SERVERS`] where none are given) at once; the median answer counts.
+pub async fn check_clock(servers: &[String]) -> Clock {
+    let with_port = |server: &str| match server.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => server.to_owned(),
+        _ => format!("{server}:123"),
+    };
+    let servers: Vec<String> = match servers.is_empty() {
+        true => NTP_SERVERS.map(with_port).to_vec(),
+        false => servers.iter().map(|server| with_port(server)).collect(),
+    };
+    let asked = servers.into_iter().map(ask);
     let mut offsets: Vec<f64> = futures::future::join_all(asked).await.into_iter().flatten().collect();
     if offsets.is_empty() {
         return Clock::Unreachable;

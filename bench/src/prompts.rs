@@ -5,6 +5,8 @@ use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use serde::Deserialize;
 
+use crate::jsonl::{self, JsonlError};
+
 /// Words per token where nothing better is known.
 pub const WORDS_PER_TOKEN: f64 = 0.75;
 
@@ -18,35 +20,48 @@ pub struct Prompt {
     pub expected_output_tokens: Option<u32>,
 }
 
-/// Why a prompt library could not be used.
-#[derive(Debug, thiserror::Error)]
-pub enum PromptError {
-    /// A line is not what it should be.
-    #[error("line {line}: {reason}; each line must be a JSON object with a \"prompt\" field")]
-    Line {
-        /// 1-based.
-        line: usize,
-        /// What is wrong.
-        reason: String,
-    },
-    /// Nothing in it.
-    #[error("no prompts in it")]
-    Empty,
+/// Reads a prompt library. Empty lines are skipped.
+pub fn parse_library(text: &str) -> Result<Vec<Prompt>, JsonlError> {
+    jsonl::rows(text, "a \"prompt\" and, if wanted, expected_output_tokens")
 }
 
-/// Reads a prompt library. Empty lines are skipped.
-pub fn parse_library(text: &str) -> Result<Vec<Prompt>, PromptError> {
-    let mut prompts = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let line = line.trim().trim_start_matches('\u{feff}');
-        if line.is_empty() {
-            continue;
-        }
-        let prompt: Prompt = serde_json::from_str(line)
-            .map_err(|error| PromptError::Line { line: index + 1, reason: error.to_string() })?;
-        prompts.push(prompt);
+/// How lengths in tokens become words.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lengths {
+    /// Words a token.
+    pub words_per_token: f64,
+    /// Tokens that are added to each prompt: by the chat template and the system message.
+    pub overhead_tokens: f64,
+}
+
+impl Default for Lengths {
+    fn default() -> Self {
+        Self { words_per_token: WORDS_PER_TOKEN, overhead_tokens: 0.0 }
     }
-    if prompts.is_empty() { Err(PromptError::Empty) } else { Ok(prompts) }
+}
+
+impl Lengths {
+    /// Words of a prompt of `tokens` tokens.
+    pub fn words(&self, tokens: u32) -> f64 {
+        ((f64::from(tokens) - self.overhead_tokens) * self.words_per_token).max(1.0)
+    }
+}
+
+/// `count` prompts of a library, from its shortest to its longest.
+pub fn spread_by_length(library: &[Prompt], count: usize) -> Vec<Prompt> {
+    let mut sorted: Vec<&Prompt> = library.iter().collect();
+    sorted.sort_by_key(|prompt| count_words(&prompt.prompt));
+    let count = count.min(sorted.len());
+    let at = |index: usize| index * (sorted.len() - 1) / count.saturating_sub(1).max(1);
+    (0..count).map(|index| sorted[at(index)].clone()).collect()
+}
+
+/// Made-up prompts of these numbers of words.
+pub fn synthetic_of_lengths(words: &[usize], seed: u64) -> Vec<Prompt> {
+    let text = |(index, words): (usize, &usize)| {
+        synthetic_text(seed.wrapping_add(index as u64) ^ 0xCA11_B8A7, *words)
+    };
+    words.iter().enumerate().map(|one| Prompt { prompt: text(one), expected_output_tokens: None }).collect()
 }
 
 /// Words of `text`, split at white space.
@@ -70,22 +85,17 @@ pub enum Source {
 
 impl Source {
     /// A library, sampled by length when `input_tokens` is given and shuffled by `seed`.
-    pub fn library(
-        mut prompts: Vec<Prompt>,
-        input_tokens: Option<u32>,
-        words_per_token: f64,
-        seed: u64,
-    ) -> Self {
+    pub fn library(mut prompts: Vec<Prompt>, input_tokens: Option<u32>, lengths: Lengths, seed: u64) -> Self {
         if let Some(tokens) = input_tokens {
-            prompts = nearest_in_length(prompts, f64::from(tokens) * words_per_token);
+            prompts = nearest_in_length(prompts, |prompt| &prompt.prompt, lengths.words(tokens));
         }
         prompts.shuffle(&mut SmallRng::seed_from_u64(seed));
         Self::Library(prompts)
     }
 
     /// Made-up prompts of about `input_tokens` tokens.
-    pub fn synthetic(input_tokens: u32, words_per_token: f64, seed: u64) -> Self {
-        Self::Synthetic { seed, words: ((f64::from(input_tokens) * words_per_token).round() as usize).max(1) }
+    pub fn synthetic(input_tokens: u32, lengths: Lengths, seed: u64) -> Self {
+        Self::Synthetic { seed, words: lengths.words(input_tokens).round() as usize }
     }
 
     /// How many prompts before they repeat; none when they never do.
@@ -109,13 +119,13 @@ impl Source {
     }
 }
 
-/// The prompts within a tenth of the wanted length; where there are fewer than 16 of them, the 16 nearest.
-fn nearest_in_length(mut prompts: Vec<Prompt>, wanted_words: f64) -> Vec<Prompt> {
-    let off = |prompt: &Prompt| (count_words(&prompt.prompt) as f64 - wanted_words).abs();
-    prompts.sort_by(|a, b| off(a).total_cmp(&off(b)));
-    let close = prompts.iter().take_while(|prompt| off(prompt) <= wanted_words * 0.1).count();
-    prompts.truncate(close.max(16));
-    prompts
+/// The rows whose prompt is within a tenth of the wanted length; where there are fewer than 16 of them, the 16 nearest.
+pub fn nearest_in_length<T>(mut rows: Vec<T>, prompt: impl Fn(&T) -> &str, wanted_words: f64) -> Vec<T> {
+    let off = |row: &T| (count_words(prompt(row)) as f64 - wanted_words).abs();
+    rows.sort_by(|a, b| off(a).total_cmp(&off(b)));
+    let close = rows.iter().take_while(|row| off(row) <= wanted_words * 0.1).count();
+    rows.truncate(close.max(16));
+    rows
 }
 
 /// Short common words: most tokenizers give each one or two tokens.
@@ -164,7 +174,7 @@ mod tests {
 
     #[test]
     fn synthetic_prompts_have_the_wanted_length_and_differ() {
-        let source = Source::synthetic(512, WORDS_PER_TOKEN, 7);
+        let source = Source::synthetic(512, Lengths::default(), 7);
         let (first, second) = (source.prompt(0).prompt, source.prompt(1).prompt);
         assert_eq!(count_words(&first), 384);
         assert_ne!(first[..24], second[..24]);
@@ -172,7 +182,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_prompts() {
-        let text = |seed| Source::synthetic(64, WORDS_PER_TOKEN, seed).prompt(5).prompt;
+        let text = |seed| Source::synthetic(64, Lengths::default(), seed).prompt(5).prompt;
         assert_eq!(text(1), text(1));
         assert_ne!(text(1), text(2));
     }
@@ -180,7 +190,7 @@ mod tests {
     #[test]
     fn a_library_is_shuffled_then_cycled() {
         let library: String = (0..20).map(|i| format!("{{\"prompt\":\"p{i}\"}}\n")).collect();
-        let source = Source::library(parse_library(&library).unwrap(), None, WORDS_PER_TOKEN, 3);
+        let source = Source::library(parse_library(&library).unwrap(), None, Lengths::default(), 3);
         assert_eq!(source.prompt(0), source.prompt(20));
         assert_ne!(
             (0..20).map(|i| source.prompt(i).prompt).collect::<Vec<_>>(),
@@ -192,10 +202,26 @@ mod tests {
     fn a_library_is_sampled_by_length() {
         let prompts =
             (1..=200).map(|n| Prompt { prompt: "w ".repeat(n), expected_output_tokens: None }).collect();
-        let Source::Library(kept) = Source::library(prompts, Some(200), WORDS_PER_TOKEN, 0) else {
+        let Source::Library(kept) = Source::library(prompts, Some(200), Lengths::default(), 0) else {
             unreachable!()
         };
         assert!(kept.iter().all(|prompt| (135..=165).contains(&count_words(&prompt.prompt))));
+    }
+
+    #[test]
+    fn prompts_to_learn_from_span_the_librarys_lengths() {
+        let prompts: Vec<Prompt> =
+            (1..=50).map(|n| Prompt { prompt: "w ".repeat(n), expected_output_tokens: None }).collect();
+        let words: Vec<u64> =
+            spread_by_length(&prompts, 8).iter().map(|prompt| count_words(&prompt.prompt)).collect();
+        assert_eq!(words, [1, 8, 15, 22, 29, 36, 43, 50]);
+    }
+
+    #[test]
+    fn the_template_around_a_prompt_counts_towards_its_length() {
+        let lengths = Lengths { words_per_token: 0.5, overhead_tokens: 20.0 };
+        assert_eq!(lengths.words(120), 50.0);
+        assert_eq!(lengths.words(4), 1.0);
     }
 
     #[test]

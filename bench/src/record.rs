@@ -143,46 +143,47 @@ fn divide(duration: Duration, by: u64) -> Duration {
     Duration::from_nanos((duration.as_nanos() / u128::from(by.max(1))) as u64)
 }
 
+/// A success of 11 tokens: reasoning after 100 ms, visible output after 200, the last after 300, complete after 310.
+#[cfg(test)]
+pub(crate) fn example(streamed: bool) -> Record {
+    let start = Instant::now();
+    let at = |ms| start + Duration::from_millis(ms);
+    let usage = crate::openai::Usage { completion_tokens: Some(11), ..Default::default() };
+    let measured = Measured {
+        first_visible: Some(at(200)),
+        first_reasoning: Some(at(100)),
+        first_output: Some(at(100)),
+        last_output: Some(at(300)),
+        usage: Some(usage),
+        ..Measured::default()
+    };
+    Record {
+        index: 0,
+        endpoint: 0,
+        phase: Phase::Measured,
+        request_id: String::new(),
+        scheduled: Some(start - Duration::from_millis(50)),
+        ready_at: start,
+        started_at: start,
+        sent: None,
+        ended_at: at(310),
+        prompt_words: Some(1),
+        text: true,
+        streamed,
+        status: Some(200),
+        outcome: Outcome::Success(Box::new(measured)),
+        extra: Extra::None,
+        attempts: Vec::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::openai::Usage;
-
-    fn record(streamed: bool) -> Record {
-        let start = Instant::now();
-        let at = |ms| start + Duration::from_millis(ms);
-        let usage = Usage { completion_tokens: Some(11), ..Usage::default() };
-        let measured = Measured {
-            first_visible: Some(at(200)),
-            first_reasoning: Some(at(100)),
-            first_output: Some(at(100)),
-            last_output: Some(at(300)),
-            usage: Some(usage),
-            ..Measured::default()
-        };
-        Record {
-            index: 0,
-            endpoint: 0,
-            phase: Phase::Measured,
-            request_id: String::new(),
-            scheduled: Some(start - Duration::from_millis(50)),
-            ready_at: start,
-            started_at: start,
-            sent: None,
-            ended_at: at(310),
-            prompt_words: Some(1),
-            text: true,
-            streamed,
-            status: Some(200),
-            outcome: Outcome::Success(Box::new(measured)),
-            extra: Extra::None,
-            attempts: Vec::new(),
-        }
-    }
 
     #[test]
     fn timings_follow_the_methodology() {
-        let timings = record(true).timings().unwrap();
+        let timings = example(true).timings().unwrap();
         let ms = Duration::from_millis;
         assert_eq!(timings.response_time, ms(310));
         assert_eq!(timings.ttft, Some(ms(200)));
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn an_answer_not_streamed_has_its_response_time_as_ttft_and_no_tpot() {
-        let timings = record(false).timings().unwrap();
+        let timings = example(false).timings().unwrap();
         assert_eq!((timings.ttft, timings.tpot), (Some(Duration::from_millis(310)), None));
     }
 }

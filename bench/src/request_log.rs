@@ -1,6 +1,5 @@
 //! One JSON line for each request, written as requests end.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Mutex;
@@ -13,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::extra::Extra;
 use crate::failure::Redactor;
+use crate::finish::open_log;
 use crate::openai::Usage;
 use crate::record::{Outcome, Record};
 
@@ -91,7 +91,7 @@ pub struct RequestLog {
 impl RequestLog {
     /// Opens `path` for appending.
     pub fn open(path: &Path, anchor: Anchor, endpoints: Vec<String>, redactor: Redactor) -> io::Result<Self> {
-        let mut file: File = OpenOptions::new().create(true).append(true).open(path)?;
+        let mut file = open_log(path)?;
         let (lines, queue) = channel::<Vec<u8>>();
         let writer = std::thread::Builder::new().name("request-log".into()).spawn(move || {
             let mut result = Ok(());

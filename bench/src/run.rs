@@ -6,16 +6,18 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::balance::{Balancer, Strategy};
 use crate::collect::Collector;
 use crate::endpoints::RoundRobin;
 use crate::http::pool::Pool;
+use crate::http::request::RequestHead;
+use crate::live::Live;
 use crate::pacing::{Pacing, PreciseTimer, Schedule, slot_start};
 use crate::record::Phase;
 use crate::request_log::RequestLog;
+use crate::signals::Control;
 use crate::workload::Workload;
 
 /// Connections opened ahead at once.
@@ -48,21 +50,10 @@ pub struct Plan {
 pub struct Target {
     /// Its connections.
     pub pool: Arc<Pool>,
-    /// The start of each request, up to the request id.
-    pub head: Vec<u8>,
+    /// What each request begins with.
+    pub head: RequestHead,
     /// Its share of the traffic.
     pub weight: u32,
-}
-
-/// The two ways to end a run early.
-#[derive(Clone, Debug, Default)]
-pub struct Control {
-    /// Start no more requests.
-    pub stop: CancellationToken,
-    /// Give up those under way.
-    pub abort: CancellationToken,
-    /// Somebody interrupted the run.
-    pub cancelled: Arc<AtomicBool>,
 }
 
 /// What the progress display reads.
@@ -74,14 +65,14 @@ pub struct Gauges {
     pub max_in_flight: AtomicU64,
     /// Requests begun for measurement.
     pub begun: AtomicU64,
-    /// Where the run stands: 0 starting, 1 warm-up, 2 ramp-up, 3 measuring, 4 draining, 5 done.
+    /// Where the run stands: 0 starting, 1 warm-up, 2 ramp-up, 3 running, 4 drain, 5 done.
     pub stage: AtomicU64,
     /// Our own reference server answered.
     pub simulated: AtomicBool,
 }
 
 /// Names of [`Gauges::stage`].
-pub const STAGES: [&str; 6] = ["starting", "warmup", "ramp_up", "measuring", "draining", "done"];
+pub const STAGES: [&str; 6] = ["starting", "warmup", "ramp_up", "running", "drain", "done"];
 
 /// A run under way.
 pub struct Run<W> {
@@ -96,6 +87,8 @@ pub struct Run<W> {
     pub(crate) inspections: TaskTracker,
     /// For the progress display.
     pub gauges: Gauges,
+    /// What arrives, counted as it does.
+    pub live: Arc<Live>,
     /// For whoever wants to end it.
     pub control: Control,
 }
@@ -109,6 +102,7 @@ impl<W: Workload> Run<W> {
         collector: Collector,
         log: Option<RequestLog>,
         run_tag: String,
+        control: Control,
     ) -> Arc<Self> {
         let weights: Vec<u32> = targets.iter().map(|target| target.weight).collect();
         let balancer = Mutex::new(Balancer::new(plan.strategy, &weights, plan.seed));
@@ -122,7 +116,8 @@ impl<W: Workload> Run<W> {
             log,
             inspections: TaskTracker::new(),
             gauges: Gauges::default(),
-            control: Control::default(),
+            live: Arc::default(),
+            control,
         })
     }
 

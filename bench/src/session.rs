@@ -1,87 +1,63 @@
 //! From a command line to an exit code: everything around the work loop that all load generators share.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use clap::{ArgMatches, Command};
-use events::summary::{EndpointFigures, PERCENTILE_METHOD, Summary};
+use events::summary::{Client, EndpointFigures, PERCENTILE_METHOD, Summary};
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::balance::Strategy;
 use crate::cli::Common;
 use crate::collect::Collector;
-use crate::endpoints::{Endpoint, endpoint, parse_file};
+use crate::endpoints::Endpoint;
 use crate::failure::Redactor;
-use crate::finish::{
-    Cost, EXIT_INTERRUPTED, EXIT_UNFIT, EXIT_USAGE, client, exit_code, raise_flags, readable_id,
-    write_summary,
-};
+use crate::finish::{Cost, SummaryFile, client, exit_code, raise_flags, readable_id, write_summary};
 use crate::host::{self, CpuTime};
-use crate::http::connect::{ConnectOptions, Connector};
+use crate::http::connect::Connector;
 use crate::http::pool::{Counters, Pool};
 use crate::http::simple;
 use crate::pacing::{Pacing, PreciseTimer};
-use crate::preflight::{self, Clock, MAX_OFFSET};
 use crate::progress;
 use crate::request_log::{Anchor, RequestLog};
-use crate::run::{Control, Plan, Run, Target};
-use crate::stats::{Samples, round};
+use crate::run::{Plan, Run, Target};
+use crate::setup::{self, Refusal, check_clock, check_writable, connect_options};
+use crate::signals::{self, Control};
+use crate::stats::Samples;
 use crate::workload::Workload;
-
-/// How long requests under way may go on after an interrupt.
-const DRAIN_AFTER_INTERRUPT: Duration = Duration::from_secs(2);
 
 /// Connections kept idle where nothing bounds the number under way.
 const UNBOUNDED_IDLE: usize = 4096;
 
-/// Why a run could not start.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct Refusal {
-    message: String,
-    code: i32,
-}
-
-impl Refusal {
-    /// Something about the command line, a file or an address.
-    pub fn usage(message: impl ToString) -> Self {
-        Self { message: message.to_string(), code: EXIT_USAGE }
-    }
-
-    /// Something about the machine.
-    pub fn unfit(message: impl ToString) -> Self {
-        Self { message: message.to_string(), code: EXIT_UNFIT }
-    }
-}
-
 /// Runs `tool` on a runtime of its own and returns its exit code. A refusal is printed, without secrets.
 pub fn block_on<F: Future<Output = Result<i32, Refusal>>>(
-    threads: Option<u16>,
+    common: &Common,
     redactor: &Redactor,
-    tool: F,
+    tool: impl FnOnce(Control) -> F,
 ) -> i32 {
+    let control = Control::default();
+    let watching = signals::watch(control.clone(), common.quiet); // before the runtime starts its threads
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let threads = threads.map_or((cores / 4).clamp(1, 4), usize::from);
+    let threads = common.threads.map_or((cores / 4).clamp(1, 4), usize::from);
     let runtime = match threads {
         1 => tokio::runtime::Builder::new_current_thread().enable_all().build(),
         _ => tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build(),
     };
-    let result = match runtime {
-        Ok(runtime) => {
-            let result = runtime.block_on(tool);
+    let result = match (watching, runtime) {
+        (Ok(()), Ok(runtime)) => {
+            let result = runtime.block_on(tool(control));
             runtime.shutdown_background();
             result
         }
-        Err(error) => Err(Refusal::unfit(format!("cannot start the runtime: {error}"))),
+        (Err(error), _) => Err(Refusal::unfit(format!("cannot watch for signals: {error}"))),
+        (_, Err(error)) => Err(Refusal::unfit(format!("cannot start the runtime: {error}"))),
     };
     result.unwrap_or_else(|refusal| {
         let _ = writeln!(io::stderr(), "error: {}", redactor.redact(&refusal.message));
@@ -89,72 +65,8 @@ pub fn block_on<F: Future<Output = Result<i32, Refusal>>>(
     })
 }
 
-/// The endpoints of a run.
-pub fn endpoints(common: &Common, path: &str) -> Result<Vec<Endpoint>, Refusal> {
-    let key = common.api_key.as_deref().map(str::trim).filter(|key| !key.is_empty());
-    if key.is_some_and(|key| key.chars().any(char::is_control)) {
-        return Err(Refusal::usage("the API key contains control characters"));
-    }
-    match &common.endpoints_file {
-        None => endpoint(&common.url, path, key.map(str::to_owned), None, 1)
-            .map(|endpoint| vec![endpoint])
-            .map_err(Refusal::usage),
-        Some(file) => {
-            let text = std::fs::read_to_string(file)
-                .map_err(|error| Refusal::usage(format!("{}: {error}", file.display())))?;
-            parse_file(&text, path, key).map_err(Refusal::usage)
-        }
-    }
-}
-
-/// A redactor for all secrets of a run.
-pub fn redactor(common: &Common, endpoints: &[Endpoint]) -> Redactor {
-    let sensitive = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        ["auth", "key", "token", "cookie", "secret", "password"].iter().any(|word| name.contains(word))
-    };
-    let headers = common.header.iter().filter(|(name, _)| sensitive(name)).map(|(_, value)| value.clone());
-    let keys = common.api_key.iter().map(|key| key.trim().to_owned());
-    Redactor::new(keys.chain(headers).chain(endpoints.iter().flat_map(Endpoint::secrets)))
-}
-
-/// How connections of a run are opened.
-pub fn connect_options(common: &Common) -> ConnectOptions {
-    ConnectOptions {
-        connect_timeout: common.connect_timeout,
-        tcp_keepalive: common.tcp_keepalive,
-        insecure: common.insecure,
-    }
-}
-
-/// The model to ask for: the one given, or the only one the first endpoint lists.
-pub async fn model(common: &Common, endpoints: &[Endpoint], path: &str) -> Result<String, Refusal> {
-    if let Some(model) = &common.model {
-        return Ok(model.clone());
-    }
-    let first = endpoints.first().ok_or_else(|| Refusal::usage("no endpoint"))?;
-    let mut url = first.url.clone();
-    let base = url.path().trim_end_matches(path).to_owned();
-    url.set_path(&format!("{base}models"));
-    let options = connect_options(common);
-    let limit = common.request_timeout.min(Duration::from_secs(10));
-    let advice = "name the model with --model";
-    let document = simple::get(&url, first.authorization().as_deref(), options, limit)
-        .await
-        .map_err(|error| Refusal::usage(format!("cannot list models: {error}; {advice}")))?;
-    let listed: Value = serde_json::from_slice(&document.body)
-        .map_err(|error| Refusal::usage(format!("the list of models is no JSON: {error}; {advice}")))?;
-    let ids: Vec<&str> =
-        listed["data"].as_array().into_iter().flatten().filter_map(|model| model["id"].as_str()).collect();
-    match ids.as_slice() {
-        [only] => Ok((*only).to_owned()),
-        [] => Err(Refusal::usage(format!("the endpoint lists no model; {advice}"))),
-        several => Err(Refusal::usage(format!("the endpoint serves {}; {advice}", several.join(", ")))),
-    }
-}
-
-/// What a tool hands over to be run.
-pub struct Job<'a, W> {
+/// What is known of a run from its command line alone.
+pub struct Program<'a> {
     /// The tool's name, such as `metrumbench-llm`.
     pub tool: &'static str,
     /// Shared options.
@@ -163,59 +75,116 @@ pub struct Job<'a, W> {
     pub command: &'a Command,
     /// What was parsed.
     pub matches: &'a ArgMatches,
-    /// Settings the tool worked out itself.
-    pub derived: Map<String, Value>,
-    /// Its requests.
-    pub workload: W,
-    /// Where they go.
+    /// Where requests go.
     pub endpoints: Vec<Endpoint>,
-    /// Flags to raise in the summary.
-    pub flags: Vec<String>,
-    /// The schema of its summary.
-    pub schema: &'static str,
-    /// Where its summary goes; `-` for standard output.
-    pub summary_path: PathBuf,
-    /// Where a line for each request goes.
-    pub request_log: Option<PathBuf>,
+    /// The path of its API below `/v1`.
+    pub path: &'static str,
+    /// Files and schema of its results.
+    pub outputs: Outputs,
     /// How endpoints are picked.
     pub strategy: Strategy,
     /// Further tries of requests that failed for a passing reason, and the wait before the first.
     pub retries: (u32, Duration),
+    /// Secrets, to be taken out of everything that is shown.
+    pub redactor: Redactor,
 }
 
-/// Does the run and writes its summary, whatever happens. Returns the exit code.
-pub async fn measure<W: Workload>(job: Job<'_, W>, redactor: Redactor) -> Result<i32, Refusal> {
-    let common = job.common;
-    let mut flags = job.flags;
-    let most = common.most_in_flight().map_or(1024, u64::from);
-    host::allow_open_files(most).map_err(Refusal::unfit)?;
-    let clock_offset_ms = check_clock(common, &mut flags).await?;
-    check_writable(&job.summary_path)?;
+/// Where results go.
+pub struct Outputs {
+    /// The schema of the summary.
+    pub schema: &'static str,
+    /// Where the summary goes.
+    pub summary: SummaryFile,
+    /// Where a line for each request goes.
+    pub request_log: Option<PathBuf>,
+}
+
+/// What a tool prepares for its run.
+pub struct Preparation<W> {
+    /// Its requests.
+    pub workload: W,
+    /// Settings the tool worked out itself.
+    pub derived: Map<String, Value>,
+    /// Requests where the command line names neither them nor a time. Default: 10 × concurrency.
+    pub default_requests: Option<u64>,
+    /// Different inputs there are; none when each request has its own.
+    pub distinct: Option<u64>,
+}
+
+/// What becomes part of the summary besides the figures.
+struct Circumstances {
+    timestamp: OffsetDateTime,
+    id: Uuid,
+    clock_offset_ms: Option<f64>,
+    flags: Vec<String>,
+    derived: Map<String, Value>,
+    simulated: bool,
+    partial: bool,
+    cancelled: bool,
+}
+
+/// Prepares and does the run and writes its summary, whatever happens. Returns the exit code.
+pub async fn measure<W: Workload>(
+    program: &Program<'_>,
+    control: Control,
+    prepare: impl AsyncFnOnce(&str) -> Result<Preparation<W>, Refusal>,
+) -> Result<i32, Refusal> {
+    let common = program.common;
+    host::allow_open_files(common.most_in_flight().map(u64::from)).map_err(Refusal::unfit)?;
+    check_writable(&program.outputs.summary.path)?;
     let output = progress::Output::open(common.progress_file.as_deref(), common.progress_fd, common.quiet)
         .map_err(|error| Refusal::usage(format!("progress output: {error}")))?;
     let anchor = Anchor::now();
-    let id = Uuid::now_v7();
-    let names = job.endpoints.iter().map(|endpoint| endpoint.name.clone()).collect();
-    let log = match &job.request_log {
-        Some(path) => Some(
-            RequestLog::open(path, anchor, names, redactor.clone())
-                .map_err(|error| Refusal::usage(format!("{}: {error}", path.display())))?,
-        ),
-        None => None,
+    let log = open_request_log(program, anchor)?;
+    let mut circumstances = Circumstances {
+        timestamp: OffsetDateTime::now_utc(),
+        id: Uuid::now_v7(),
+        clock_offset_ms: None,
+        flags: Vec::new(),
+        derived: Map::new(),
+        simulated: false,
+        partial: true,
+        cancelled: true,
     };
     let counters = Arc::new(Counters::default());
-    let targets = targets(common, &job.endpoints, &job.workload, &counters).await?;
-    let plan =
-        Plan { strategy: job.strategy, retries: job.retries.0, retry_backoff: job.retries.1, ..plan(common) };
-    let collector = Collector::new(targets.len(), common.objectives(), redactor.clone());
-    let run = Run::new(job.workload, plan, targets, collector, log, id.simple().to_string());
+    let preparing = async {
+        circumstances.clock_offset_ms = check_clock(common, &mut circumstances.flags).await?;
+        let model = setup::model(common, &program.endpoints, program.path).await?;
+        if common.model.is_none() {
+            circumstances.derived.insert("model".into(), json!(model));
+        }
+        let preparation = prepare(&model).await?;
+        let targets = targets(program, &preparation.workload, &counters).await?;
+        Ok::<_, Refusal>((preparation, targets))
+    };
+    // An interrupt before the first request leaves a summary too: it says that nothing was measured.
+    let Some(prepared) = control.stop.run_until_cancelled(preparing).await else {
+        let collector =
+            Collector::new(program.endpoints.len(), common.objectives(), program.redactor.clone());
+        return Ok(conclude(program, &collector, Client::default(), circumstances, Ok(())));
+    };
+    let (preparation, targets) = prepared?;
 
-    watch_signals(run.control.clone(), common.quiet)
-        .map_err(|error| Refusal::unfit(format!("cannot watch for signals: {error}")))?;
+    let default = preparation.default_requests.unwrap_or(10 * u64::from(common.concurrency));
+    let wanted = common.requests_to_measure(default);
+    circumstances.derived.extend(preparation.derived);
+    if common.num_requests.is_none() && wanted.is_some() {
+        circumstances.derived.insert("num_requests".into(), json!(wanted));
+    }
+    if let Some(distinct) = preparation.distinct {
+        circumstances.derived.insert("distinct_prompts".into(), json!(distinct));
+        if wanted.is_none_or(|requests| requests > distinct) {
+            circumstances.flags.push("prompts_reused".into());
+        }
+    }
+    let plan = plan(program, wanted);
+    let collector = Collector::new(targets.len(), common.objectives(), program.redactor.clone());
+    let tag = circumstances.id.simple().to_string();
+    let run = Run::new(preparation.workload, plan, targets, collector, log, tag, control);
+
     let showing = CancellationToken::new();
     let shown = tokio::spawn(progress::show(Arc::clone(&run), output, anchor, showing.clone()));
     let lag = tokio::spawn(measure_lag(showing.clone()));
-    let timestamp = OffsetDateTime::now_utc();
     let (began, cpu_before) = (Instant::now(), CpuTime::now());
     run.execute().await;
     let (process, thread) = CpuTime::now().since(&cpu_before);
@@ -226,42 +195,49 @@ pub async fn measure<W: Workload>(job: Job<'_, W>, redactor: Redactor) -> Result
     let log_result = run.close_log();
 
     let collector = run.collector();
-    let threads = usize::from(common.threads.unwrap_or(1)).max(1);
-    let cost = Cost { wall, process, busiest: if threads == 1 { thread } else { process / threads as u32 } };
+    let threads = tokio::runtime::Handle::current().metrics().num_workers();
+    let busiest = if threads == 1 { thread } else { process / threads as u32 };
+    let cost = Cost { wall, process, busiest };
     let client = client(&collector, &counters, run.gauges.max_in_flight.load(Relaxed), &lag, cost);
-    let cancelled = run.control.cancelled.load(Relaxed);
-    raise_flags(&collector, &client, &mut flags);
-    let figures = collector.figures();
-    let wanted = common.requests_to_measure();
-    let partial = cancelled
-        || figures.requests.incomplete > 0
-        || common.duration.is_none() && wanted.is_some_and(|wanted| figures.requests.attempted < wanted);
-    let mut derived = job.derived;
-    if common.num_requests.is_none() && wanted.is_some() {
-        derived.insert("num_requests".into(), json!(wanted));
-    }
+    let requests = collector.requests();
+    circumstances.simulated = run.gauges.simulated.load(Relaxed);
+    circumstances.cancelled = run.control.cancelled.load(Relaxed);
+    circumstances.partial = circumstances.cancelled
+        || requests.incomplete > 0
+        || common.duration.is_none() && wanted.is_some_and(|wanted| requests.attempted < wanted);
+    Ok(conclude(program, &collector, client, circumstances, log_result))
+}
+
+/// Writes the summary and gives the exit code.
+fn conclude(
+    program: &Program<'_>,
+    collector: &Collector,
+    client: Client,
+    mut circumstances: Circumstances,
+    log_result: io::Result<()>,
+) -> i32 {
+    let Program { tool, common, command, matches, redactor, outputs, .. } = program;
+    raise_flags(collector, &client, &mut circumstances.flags);
+    let endpoints = program.endpoints.iter().enumerate();
     let summary = Summary {
-        schema: job.schema.into(),
-        id,
-        readable_id: readable_id(job.tool, timestamp, common.concurrency, id),
-        timestamp: timestamp.format(&Rfc3339).unwrap_or_default(),
-        tool: job.tool.into(),
+        schema: outputs.schema.into(),
+        id: circumstances.id,
+        readable_id: readable_id(tool, circumstances.timestamp, common.concurrency, circumstances.id),
+        timestamp: circumstances.timestamp.format(&Rfc3339).unwrap_or_default(),
+        tool: (*tool).into(),
         tool_version: env!("CARGO_PKG_VERSION").into(),
         rustc_version: env!("BENCH_RUSTC_VERSION").into(),
-        host: host::describe(clock_offset_ms),
-        config: crate::config::echo(job.command, job.matches, derived, &redactor),
-        simulated: run.gauges.simulated.load(Relaxed),
-        partial,
-        cancelled,
+        host: host::describe(circumstances.clock_offset_ms),
+        config: crate::config::echo(command, matches, circumstances.derived, redactor),
+        simulated: circumstances.simulated,
+        partial: circumstances.partial,
+        cancelled: circumstances.cancelled,
         percentile_method: PERCENTILE_METHOD.into(),
-        flags,
-        figures,
-        endpoints: job
-            .endpoints
-            .iter()
-            .enumerate()
+        flags: circumstances.flags,
+        figures: collector.figures(),
+        endpoints: endpoints
             .map(|(index, endpoint)| EndpointFigures {
-                name: endpoint.name.clone(),
+                name: redactor.redact(&endpoint.name),
                 url: simple::without_credentials(&endpoint.url),
                 weight: endpoint.weight,
                 figures: collector.endpoint_figures(index),
@@ -269,12 +245,20 @@ pub async fn measure<W: Workload>(job: Job<'_, W>, redactor: Redactor) -> Result
             .collect(),
         client,
     };
-    drop(collector);
-    let written = write_summary(&summary, common, &job.summary_path);
-    Ok(exit_code(&summary, common, written, log_result))
+    let written = write_summary(&summary, common, &outputs.summary);
+    exit_code(&summary, common, written, log_result)
 }
 
-fn plan(common: &Common) -> Plan {
+fn open_request_log(program: &Program<'_>, anchor: Anchor) -> Result<Option<RequestLog>, Refusal> {
+    let Some(path) = &program.outputs.request_log else { return Ok(None) };
+    let names = program.endpoints.iter().map(|endpoint| endpoint.name.clone()).collect();
+    RequestLog::open(path, anchor, names, program.redactor.clone())
+        .map(Some)
+        .map_err(|error| Refusal::usage(format!("{}: {error}", path.display())))
+}
+
+fn plan(program: &Program<'_>, requests: Option<u64>) -> Plan {
+    let common = program.common;
     let ramp_up = common.ramp_up_seconds;
     let pacing = match common.request_rate {
         None => Pacing::Closed { concurrency: common.concurrency, ramp_up },
@@ -284,96 +268,34 @@ fn plan(common: &Common) -> Plan {
     };
     Plan {
         pacing,
-        requests: common.requests_to_measure(),
+        requests,
         duration: common.duration,
         warmup: common.warmup_requests,
         request_timeout: common.request_timeout,
         seed: common.seed,
-        strategy: Strategy::Weighted,
-        retries: 0,
-        retry_backoff: Duration::ZERO,
+        strategy: program.strategy,
+        retries: program.retries.0,
+        retry_backoff: program.retries.1,
     }
 }
 
 async fn targets<W: Workload>(
-    common: &Common,
-    endpoints: &[Endpoint],
+    program: &Program<'_>,
     workload: &W,
     counters: &Arc<Counters>,
 ) -> Result<Vec<Target>, Refusal> {
+    let common = program.common;
     let most_idle = common.most_in_flight().map_or(UNBOUNDED_IDLE, |most| most as usize * 2);
     let mut targets = Vec::new();
-    for endpoint in endpoints {
+    for endpoint in &program.endpoints {
         let connector =
             Connector::resolve(&endpoint.url, connect_options(common)).await.map_err(Refusal::usage)?;
+        let (accept, content_type) = (workload.accept(), workload.content_type());
+        let head = endpoint.request_head(accept, content_type, &common.header, connector.forwarder());
         let pool = Pool::new(connector, most_idle, common.pool_idle_timeout, Arc::clone(counters));
-        let head = endpoint.request_head(workload.accept(), workload.content_type(), &common.header);
         targets.push(Target { pool: Arc::new(pool), head, weight: endpoint.weight });
     }
     Ok(targets)
-}
-
-async fn check_clock(common: &Common, flags: &mut Vec<String>) -> Result<Option<f64>, Refusal> {
-    if common.skip_ntp_check {
-        flags.push("clock_unchecked".into());
-        return Ok(None);
-    }
-    match preflight::check_clock().await {
-        Clock::Offset(offset) if offset.abs() > MAX_OFFSET.as_secs_f64() * 1e3 => {
-            Err(Refusal::unfit(format!(
-                "this machine's clock is off by {offset:.0} ms; set it, or pass --skip-ntp-check to measure all the same"
-            )))
-        }
-        Clock::Offset(offset) => Ok(Some(round(offset))),
-        Clock::Unreachable => {
-            let _ = writeln!(
-                io::stderr(),
-                "warning: no time server answered, the clock is not verified (--skip-ntp-check skips this)"
-            );
-            flags.push("clock_unverified".into());
-            Ok(None)
-        }
-    }
-}
-
-fn check_writable(path: &Path) -> Result<(), Refusal> {
-    if path.as_os_str() == "-" {
-        return Ok(());
-    }
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .map(drop)
-        .map_err(|error| Refusal::usage(format!("{}: {error}", path.display())))
-}
-
-/// The first interrupt drains, the second one ends at once.
-fn watch_signals(control: Control, quiet: bool) -> io::Result<()> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::spawn(async move {
-        let mut next = async || {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-        };
-        next().await;
-        control.cancelled.store(true, Relaxed);
-        control.stop.cancel();
-        if !quiet {
-            let _ =
-                writeln!(io::stderr(), "\ninterrupted: requests under way get 2 s; again to exit at once");
-        }
-        tokio::select! {
-            () = tokio::time::sleep(DRAIN_AFTER_INTERRUPT) => control.abort.cancel(),
-            () = next() => std::process::exit(EXIT_INTERRUPTED),
-        }
-        next().await;
-        std::process::exit(EXIT_INTERRUPTED);
-    });
-    Ok(())
 }
 
 /// How late this process wakes up: what a timestamp could be off by at worst.

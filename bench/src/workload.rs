@@ -1,6 +1,7 @@
 //! What a load generator must say about its requests for the one work loop to send them.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::answer::{AnswerReader, Measured};
@@ -8,6 +9,7 @@ use crate::extra::Extra;
 use crate::failure::Failure;
 use crate::http::pool::SendError;
 use crate::http::response::Sink;
+use crate::live::Live;
 
 /// One request, ready to be sent.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +26,8 @@ pub struct Prepared {
 
 /// Reads one answer.
 pub trait Reader: Sink + Send {
+    /// Counts output into `live` as it arrives. `started_at` where its first output is to be timed too.
+    fn count_into(&mut self, _live: Arc<Live>, _started_at: Option<Instant>) {}
     /// The HTTP status, once there is one.
     fn status(&self) -> Option<u16>;
     /// True when our own reference server answered.
@@ -35,6 +39,9 @@ pub trait Reader: Sink + Send {
 }
 
 impl Reader for AnswerReader {
+    fn count_into(&mut self, live: Arc<Live>, started_at: Option<Instant>) {
+        self.count_into(live, started_at);
+    }
     fn status(&self) -> Option<u16> {
         self.status()
     }

@@ -1,35 +1,26 @@
 //! Word and character error rates of transcripts.
 
+mod number_words;
+mod numbers;
+mod whisper;
+
 /// What is evened out before two texts are compared. Letter case never counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Normalizer {
-    /// Only letter case.
+    /// Only letter case and the white space around the text.
     None,
-    /// Punctuation and repeated spaces too.
+    /// Whisper's basic normalizer: what stands in brackets, symbols, punctuation and repeated spaces too.
     Basic,
+    /// Whisper's English normalizer: contractions, numbers, British spellings and fillers too.
+    WhisperEnglish,
 }
 
 /// `text` as it is compared.
 pub fn normalize(text: &str, normalizer: Normalizer) -> String {
-    let lower = text.to_lowercase();
     match normalizer {
-        Normalizer::None => lower.trim().to_owned(),
-        Normalizer::Basic => {
-            // An apostrophe inside a word belongs to it; everything else that is no letter or digit separates words.
-            let letters: Vec<char> = lower.chars().collect();
-            let kept = letters.iter().enumerate().map(|(at, &c)| {
-                let inside = at > 0
-                    && letters[at - 1].is_alphanumeric()
-                    && letters.get(at + 1).is_some_and(|next| next.is_alphanumeric());
-                match c {
-                    '\'' | '’' if inside => '\'',
-                    c if c.is_alphanumeric() => c,
-                    _ => ' ',
-                }
-            });
-            let spaced: String = kept.collect();
-            spaced.split_whitespace().collect::<Vec<_>>().join(" ")
-        }
+        Normalizer::None => text.to_lowercase().trim().to_owned(),
+        Normalizer::Basic => whisper::basic(text),
+        Normalizer::WhisperEnglish => whisper::english(text),
     }
 }
 
@@ -96,6 +87,17 @@ mod tests {
     fn punctuation_counts_unless_normalized() {
         assert_eq!(wer("hello, world", "hello world"), Some(50.0));
         assert_eq!(word_error_rate("Hello, world! It's", "hello world it’s", Normalizer::Basic), Some(0.0));
+        assert_eq!(normalize("[noise] Café, «no»!", Normalizer::Basic), "café no");
+    }
+
+    #[test]
+    fn english_is_evened_out_as_whisper_does() {
+        let even = |text| normalize(text, Normalizer::WhisperEnglish);
+        assert_eq!(
+            even("Mr. Smith won't pay twenty-five dollars, uh, in colour."),
+            "mister smith will not pay $25 in color"
+        );
+        assert_eq!(even("two hundred and five per cent"), "205%");
     }
 
     #[test]
@@ -109,6 +111,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn no_text_panics(text in any::<String>(), words in prop::collection::vec(prop::sample::select(vec![
+            "one", "o", "twenty", "hundred", "million", "decillion", "double", "point", "and", "a", "half", "minus", "dollars",
+            "per", "cent", "percent", "second", "9", "$4", "0.50", "1.", "99999999999999999999999999999999999999", "x's",
+        ]), 0..12)) {
+            for text in [text, words.join(" ")] {
+                normalize(&text, Normalizer::Basic);
+                normalize(&text, Normalizer::WhisperEnglish);
+            }
+        }
+
         #[test]
         fn the_distance_is_a_metric(a in "[ab]{0,8}", b in "[ab]{0,8}", c in "[ab]{0,8}") {
             let of = |x: &str, y: &str| edits(x.as_bytes(), y.as_bytes());

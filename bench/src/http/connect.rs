@@ -8,8 +8,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::arrival;
-
 use rustls::pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -17,6 +15,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use url::Url;
+
+use super::arrival;
+use super::proxy::{Proxy, open_tunnel};
+use super::tls::tls_config;
 
 /// Why a connection could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -43,13 +45,26 @@ pub enum ConnectError {
     /// The TLS handshake failed.
     #[error("TLS: {0}")]
     Tls(io::Error),
+    /// The proxy would not connect us.
+    #[error("the proxy {proxy} would not connect to {target}: {reason}")]
+    Proxy {
+        /// Which proxy, without credentials.
+        proxy: String,
+        /// Host and port asked for.
+        target: String,
+        /// What it said.
+        reason: String,
+    },
+    /// HTTP/2 was asked for, and the server does not speak it.
+    #[error("no HTTP/2 with this server ({0}); leave --http2 out, or ask a server that speaks it")]
+    NoHttp2(String),
     /// The address is not one this client can use.
     #[error("{0}")]
     Address(String),
 }
 
 /// How connections are opened.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ConnectOptions {
     /// The longest a connection may take to open, TLS included.
     pub connect_timeout: Duration,
@@ -57,6 +72,10 @@ pub struct ConnectOptions {
     pub tcp_keepalive: Duration,
     /// Accept any certificate.
     pub insecure: bool,
+    /// Speak HTTP/2: agreed on by TLS, or, without TLS, known beforehand.
+    pub http2: bool,
+    /// Go through this proxy.
+    pub proxy: Option<Proxy>,
 }
 
 /// An open connection, plain or encrypted.
@@ -102,6 +121,12 @@ impl Stream {
         })
     }
 
+    /// Closes the connection so that its local port is free at once: one closed in the middle of an answer would keep
+    /// its port for a minute, and a run that ends many so would run out of them.
+    pub fn abandon(self) {
+        let _ = SockRef::from(self.socket()).set_linger(Some(Duration::ZERO));
+    }
+
     /// Writes what fits.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
@@ -115,6 +140,14 @@ impl Stream {
         match self {
             Stream::Plain { .. } => Poll::Ready(Ok(())),
             Stream::Tls(tls) => Pin::new(tls.as_mut()).poll_flush(cx),
+        }
+    }
+
+    /// Says that nothing more will be written.
+    pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Stream::Plain { tcp, .. } => Pin::new(tcp).poll_shutdown(cx),
+            Stream::Tls(tls) => Pin::new(tls.as_mut()).poll_shutdown(cx),
         }
     }
 
@@ -134,6 +167,8 @@ impl Stream {
 pub struct Connector {
     addresses: Arc<[SocketAddr]>,
     tls: Option<(TlsConnector, ServerName<'static>)>,
+    /// Host and port of the server, for a proxy that opens a tunnel to it.
+    target: String,
     options: ConnectOptions,
 }
 
@@ -145,26 +180,33 @@ impl Connector {
         let port =
             url.port_or_known_default().ok_or_else(|| ConnectError::Address(format!("{url} has no port")))?;
         let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let addresses: Vec<SocketAddr> = tokio::net::lookup_host((bare.as_str(), port))
-            .await
-            .map_err(|source| ConnectError::Resolve { host: host.clone(), source })?
-            .collect();
-        if addresses.is_empty() {
-            let source = io::Error::new(io::ErrorKind::NotFound, "no address");
-            return Err(ConnectError::Resolve { host, source });
-        }
+        let addresses = match &options.proxy {
+            Some(proxy) => look_up(&proxy.host, proxy.port).await?,
+            None => look_up(&bare, port).await?,
+        };
         let tls = match url.scheme() {
             "http" => None,
             "https" => {
                 let name =
                     ServerName::try_from(bare).map_err(|error| ConnectError::Address(error.to_string()))?;
-                Some((TlsConnector::from(tls_config(options.insecure)?), name))
+                Some((TlsConnector::from(tls_config(options.insecure, options.http2)), name))
             }
             other => {
                 return Err(ConnectError::Address(format!("{other}: only http and https are supported")));
             }
         };
-        Ok(Self { addresses: addresses.into(), tls, options })
+        let target = format!("{host}:{port}");
+        Ok(Self { addresses: addresses.into(), tls, target, options })
+    }
+
+    /// Connections speak HTTP/2.
+    pub fn speaks_http2(&self) -> bool {
+        self.options.http2
+    }
+
+    /// The proxy that passes plain requests on, where there is one. TLS and HTTP/2 go through a tunnel instead.
+    pub fn forwarder(&self) -> Option<&Proxy> {
+        self.options.proxy.as_ref().filter(|_| self.tls.is_none() && !self.options.http2)
     }
 
     /// Opens one connection.
@@ -174,11 +216,14 @@ impl Connector {
     }
 
     async fn open_unbounded(&self) -> Result<Stream, ConnectError> {
-        let tcp = self.open_tcp().await?;
+        let mut tcp = self.open_tcp().await?;
         let _ = tcp.set_nodelay(true);
         if !self.options.tcp_keepalive.is_zero() {
             let probes = TcpKeepalive::new().with_time(self.options.tcp_keepalive);
             let _ = SockRef::from(&tcp).set_tcp_keepalive(&probes);
+        }
+        if let Some(proxy) = self.options.proxy.as_ref().filter(|_| self.forwarder().is_none()) {
+            open_tunnel(&mut tcp, proxy, &self.target).await?;
         }
         match &self.tls {
             None => {
@@ -187,6 +232,9 @@ impl Connector {
             }
             Some((connector, name)) => {
                 let tls = connector.connect(name.clone(), tcp).await.map_err(ConnectError::Tls)?;
+                if self.options.http2 && tls.get_ref().1.alpn_protocol() != Some(b"h2") {
+                    return Err(ConnectError::NoHttp2("TLS did not agree on it".into()));
+                }
                 Ok(Stream::Tls(Box::new(tls)))
             }
         }
@@ -204,58 +252,11 @@ impl Connector {
     }
 }
 
-fn tls_config(insecure: bool) -> Result<Arc<rustls::ClientConfig>, ConnectError> {
-    let builder = rustls::ClientConfig::builder();
-    let mut config = if insecure {
-        let verifier = Arc::new(AcceptAnything(rustls::crypto::ring::default_provider()));
-        builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
-    } else {
-        let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        // The system's own authorities too: a model server inside a company has a certificate of its house.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        builder.with_root_certificates(roots).with_no_client_auth()
-    };
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
-}
-
-/// `--insecure`: the certificate is not looked at (its signature over the handshake still is).
-#[derive(Debug)]
-struct AcceptAnything(rustls::crypto::CryptoProvider);
-
-impl rustls::client::danger::ServerCertVerifier for AcceptAnything {
-    fn verify_server_cert(
-        &self,
-        _: &rustls::pki_types::CertificateDer<'_>,
-        _: &[rustls::pki_types::CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: rustls::pki_types::UnixTime,
-    ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
-        Ok(rustls::client::danger::ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &rustls::pki_types::CertificateDer<'_>,
-        signature: &rustls::DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, cert, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &rustls::pki_types::CertificateDer<'_>,
-        signature: &rustls::DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, cert, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+async fn look_up(host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
+    let failed = |source| ConnectError::Resolve { host: host.to_owned(), source };
+    let addresses: Vec<SocketAddr> = tokio::net::lookup_host((host, port)).await.map_err(failed)?.collect();
+    match addresses.is_empty() {
+        true => Err(failed(io::Error::new(io::ErrorKind::NotFound, "no address"))),
+        false => Ok(addresses),
     }
 }

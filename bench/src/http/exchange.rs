@@ -31,6 +31,9 @@ pub enum ExchangeError {
     /// What was read is no proper response.
     #[error(transparent)]
     Response(#[from] ReadError),
+    /// The stream, or the connection it was on, ended or broke the rules of HTTP/2.
+    #[error(transparent)]
+    Http2(#[from] h2::Error),
     /// The request timeout passed.
     #[error("no complete answer within the request timeout")]
     Timeout,

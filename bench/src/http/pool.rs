@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::connect::{ConnectError, Connector, Stream};
 use super::exchange::{Broken, ExchangeError, Finished, drain, exchange};
+use super::http2::Http2;
+use super::request::Request;
 use super::response::Sink;
 
 /// How long the rest of a response whose answer is complete may take before the connection is given up.
@@ -61,6 +63,8 @@ pub struct Pool {
     most_idle: usize,
     idle_timeout: Duration,
     counters: Arc<Counters>,
+    /// The connections that carry several requests at once, where HTTP/2 was asked for.
+    http2: Option<Http2>,
 }
 
 impl Pool {
@@ -71,11 +75,20 @@ impl Pool {
         idle_timeout: Duration,
         counters: Arc<Counters>,
     ) -> Self {
-        Self { connector, idle: Mutex::new(Vec::new()), most_idle, idle_timeout, counters }
+        let http2 = connector.speaks_http2().then(Http2::default);
+        Self { connector, idle: Mutex::new(Vec::new()), most_idle, idle_timeout, counters, http2 }
+    }
+
+    /// How its connections are opened.
+    pub fn connector(&self) -> &Connector {
+        &self.connector
     }
 
     /// Opens a connection ahead of the first request.
     pub async fn open_ahead(&self) -> Result<(), ConnectError> {
+        if let Some(http2) = &self.http2 {
+            return http2.open_ahead(&self.connector, &self.counters).await;
+        }
         let stream = self.open().await?;
         self.put_back(stream, false);
         Ok(())
@@ -86,18 +99,26 @@ impl Pool {
     /// more, on a new one.
     pub async fn send<S: Sink>(
         self: &Arc<Self>,
-        request: &[u8],
+        request: &Request<'_>,
         sink: &mut S,
         deadline: Instant,
     ) -> Result<Sent, SendError> {
+        if let Some(http2) = &self.http2 {
+            return http2.send(&self.connector, &self.counters, request, sink, deadline).await;
+        }
+        let request = &request.http1();
         let mut retried = false;
         if let Some(Idle { mut stream, served, .. }) = self.take_idle() {
             self.counters.reused.fetch_add(u64::from(served), Relaxed);
             match exchange(&mut stream, request, sink, deadline).await {
                 Ok(finished) => return Ok(self.finish(stream, finished, served, false)),
-                Err(Broken { error: error @ ExchangeError::Timeout, .. }) => return Err(error.into()),
-                Err(Broken { error, before_any_byte: false }) => return Err(error.into()),
-                Err(Broken { before_any_byte: true, .. }) => {
+                Err(Broken { error, before_any_byte })
+                    if !before_any_byte || matches!(error, ExchangeError::Timeout) =>
+                {
+                    stream.abandon();
+                    return Err(error.into());
+                }
+                Err(_) => {
                     self.counters.retried.fetch_add(1, Relaxed);
                     retried = true;
                 }
@@ -109,7 +130,10 @@ impl Pool {
         };
         match exchange(&mut stream, request, sink, deadline).await {
             Ok(finished) => Ok(self.finish(stream, finished, false, retried)),
-            Err(broken) => Err(broken.error.into()),
+            Err(broken) => {
+                stream.abandon();
+                Err(broken.error.into())
+            }
         }
     }
 
@@ -128,10 +152,13 @@ impl Pool {
             // The answer is complete but the body is not: its end must not hold up the next request.
             let pool = Arc::clone(self);
             tokio::spawn(async move {
-                if let Ok(true) = tokio::time::timeout(DRAIN_LIMIT, drain(&mut stream, reader)).await {
-                    pool.put_back(stream, true);
+                match tokio::time::timeout(DRAIN_LIMIT, drain(&mut stream, reader)).await {
+                    Ok(true) => pool.put_back(stream, true),
+                    _ => stream.abandon(),
                 }
             });
+        } else if !reader.is_done() {
+            stream.abandon();
         }
         sent
     }

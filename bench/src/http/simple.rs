@@ -57,19 +57,24 @@ impl Sink for Document {
 pub async fn get(
     url: &Url,
     authorization: Option<&str>,
-    options: ConnectOptions,
+    options: &ConnectOptions,
     limit: Duration,
 ) -> Result<Document, FetchError> {
     let mut at = url.clone();
     for _ in 0..=MAX_REDIRECTS {
         let failed = |reason: String| FetchError::Failed { url: without_credentials(&at), reason };
-        let mut stream = Connector::resolve(&at, options)
-            .await
-            .map_err(|error| failed(error.to_string()))?
-            .open()
-            .await
-            .map_err(|error| failed(error.to_string()))?;
-        let mut head = format!("GET {} HTTP/1.1\r\nHost: {}\r\n", path_and_query(&at), host_header(&at));
+        // One small document needs no HTTP/2, and every server that speaks it over TLS speaks HTTP/1.1 too.
+        let options = ConnectOptions { http2: false, ..options.clone() };
+        let connector = Connector::resolve(&at, options).await.map_err(|error| failed(error.to_string()))?;
+        let mut stream = connector.open().await.map_err(|error| failed(error.to_string()))?;
+        let target = match connector.forwarder() {
+            Some(_) => format!("http://{}{}", host_header(&at), path_and_query(&at)),
+            None => path_and_query(&at),
+        };
+        let mut head = format!("GET {target} HTTP/1.1\r\nHost: {}\r\n", host_header(&at));
+        if let Some(value) = connector.forwarder().and_then(|proxy| proxy.authorization.as_ref()) {
+            head.push_str(&format!("Proxy-Authorization: {value}\r\n"));
+        }
         if let Some(value) = authorization.filter(|_| at.origin() == url.origin()) {
             head.push_str(&format!("Authorization: {value}\r\n"));
         }

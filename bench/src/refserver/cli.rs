@@ -79,6 +79,9 @@ struct Cli {
     /// Close a connection when a second request arrives on it.
     #[arg(long)]
     close_on_reuse: bool,
+    /// Words a token of its input.
+    #[arg(long, default_value_t = crate::prompts::WORDS_PER_TOKEN)]
+    words_per_token: f64,
     /// Append what was truly done, a JSON line a request.
     #[arg(long, value_name = "FILE")]
     truth_log: Option<PathBuf>,
@@ -162,11 +165,12 @@ fn options(cli: &Cli) -> io::Result<Options> {
         close_after_stream: cli.close_after_stream,
         inference_time: cli.inference_time,
         close_on_reuse: cli.close_on_reuse,
+        words_per_token: cli.words_per_token,
     })
 }
 
 fn run(cli: Cli) -> io::Result<()> {
-    let _ = crate::host::allow_open_files(4096);
+    let _ = crate::host::allow_open_files(None);
     let truth = cli.truth_log.as_deref().map(TruthLog::open).transpose()?;
     let options = options(&cli)?;
     let listener = listen(SocketAddr::new(cli.host, cli.port))?;

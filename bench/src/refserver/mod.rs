@@ -4,6 +4,7 @@
 mod answer;
 pub mod cli;
 mod connection;
+mod http2;
 pub mod media;
 mod request;
 pub mod shape;
@@ -51,6 +52,8 @@ pub struct Options {
     pub inference_time: bool,
     /// Close a connection without a word when a second request arrives on it.
     pub close_on_reuse: bool,
+    /// Words a token of its input.
+    pub words_per_token: f64,
 }
 
 /// Where in a stream the token counts are.
@@ -83,6 +86,7 @@ impl Default for Options {
             close_after_stream: false,
             inference_time: false,
             close_on_reuse: false,
+            words_per_token: crate::prompts::WORDS_PER_TOKEN,
         }
     }
 }
@@ -106,6 +110,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
+    let address = listener.local_addr()?;
     let server = Arc::new(Server {
         options,
         truth,
@@ -121,7 +126,13 @@ pub async fn serve(
         match accepted {
             Ok((stream, _)) => {
                 let _ = stream.set_nodelay(true);
-                tokio::spawn(connection::serve(stream, Arc::clone(&server)));
+                let server = Arc::clone(&server);
+                tokio::spawn(async move {
+                    match http2::is_spoken_on(&stream).await {
+                        true => http2::serve(stream, address).await,
+                        false => connection::serve(stream, server).await,
+                    }
+                });
             }
             // Out of file descriptors: wait for some to come back rather than die.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,

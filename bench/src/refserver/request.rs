@@ -90,7 +90,7 @@ pub struct Asked {
     pub include_usage: bool,
     /// Output tokens.
     pub tokens: u64,
-    /// Input tokens: words / 0.75, as nothing here tokenizes.
+    /// Input tokens: words / words a token, as nothing here tokenizes.
     pub prompt_tokens: u64,
 }
 
@@ -127,7 +127,7 @@ pub fn asked(request: &Request, options: &Options) -> Result<Asked, String> {
         stream: body["stream"].as_bool().unwrap_or(false),
         include_usage: body["stream_options"]["include_usage"].as_bool().unwrap_or(false),
         tokens,
-        prompt_tokens: (words as f64 / 0.75).round() as u64,
+        prompt_tokens: (words as f64 / options.words_per_token).round() as u64,
         options,
     })
 }

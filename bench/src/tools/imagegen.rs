@@ -1,13 +1,12 @@
 //! `metrumbench-imagegen`: image generation over `/v1/images/generations`, with every image checked.
 
 use std::ffi::OsString;
-use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::Parser;
 use events::summary::IMAGEGEN_SUMMARY_SCHEMA;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -16,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::Digest;
 
-use super::llm::read_text;
+use super::Tool;
 use crate::answer::Measured;
 use crate::balance::Strategy;
 use crate::body::BodyReader;
@@ -24,21 +23,33 @@ use crate::cli::{Common, EXIT_CODES};
 use crate::endpoints::{Endpoint, endpoint};
 use crate::extra::{Artifact, Extra, ImagesExtra};
 use crate::failure::{Failure, FailureKind};
+use crate::finish::SummaryFile;
 use crate::http::simple;
 use crate::images::parse_size;
+use crate::jsonl;
 use crate::openai::error_message;
 use crate::prompts::count_words;
-use crate::session::{self, Job, Refusal, measure};
+use crate::session::{Outputs, Preparation};
+use crate::setup::{self, Refusal};
 use crate::workload::{Prepared, Workload};
 
 const PATH: &str = "images/generations";
+
+const EXAMPLES: &str = "Examples:
+  metrumbench-imagegen --url http://localhost:8000 -c 2 --prompt 'A lighthouse at dawn' --size 512x512
+      eight requests, two at a time; each image is decoded and hashed
+  metrumbench-imagegen --endpoint http://a:8000 --endpoint http://b:8000 --load-balancing least-in-flight \\
+      --prompts prompts.jsonl --artifact-dir images --data-log requests.jsonl --summary summary.json
+      prompts.jsonl: {\"prompt\": \"…\", \"size\": \"768x768\", \"negative_prompt\": \"…\"}, one a line
+
+";
 
 /// Measure how fast an endpoint generates images, and keep what it made.
 ///
 /// --data-log gets a JSON line for each request, --summary a single JSON object for the run.
 #[derive(Parser, Clone, Debug)]
-#[command(name = "metrumbench-imagegen", version, after_help = EXIT_CODES, max_term_width = 110, args_override_self = true)]
-struct Cli {
+#[command(name = "metrumbench-imagegen", version, after_help = EXIT_CODES, after_long_help = format!("{EXAMPLES}{EXIT_CODES}"), max_term_width = 110, args_override_self = true)]
+pub(super) struct Cli {
     #[command(flatten)]
     common: Common,
     /// An endpoint (repeatable); replaces --url.
@@ -116,7 +127,7 @@ const BUILT_IN: [&str; 4] = [
 ];
 
 /// The requests of one run.
-struct ImagegenWorkload {
+pub(super) struct ImagegenWorkload {
     rows: Vec<Row>,
     fixed: Map<String, Value>,
     n: u32,
@@ -229,8 +240,9 @@ fn check_image(bytes: &[u8], artifact: &mut Artifact) -> Result<(), Failure> {
         Failure::new(FailureKind::ImageData, None, format!("image {}: {error}", artifact.index))
     };
     let format = image::guess_format(bytes).map_err(bad)?;
-    let dimensions =
-        image::ImageReader::with_format(Cursor::new(bytes), format).into_dimensions().map_err(bad)?;
+    // All of it: a picture that breaks off has a proper head.
+    let decoded = image::load_from_memory_with_format(bytes, format).map_err(bad)?;
+    let dimensions = (decoded.width(), decoded.height());
     artifact.sha256 = Some(sha2::Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect());
     artifact.size_bytes = Some(bytes.len() as u64);
     (artifact.width, artifact.height) = (Some(dimensions.0), Some(dimensions.1));
@@ -245,121 +257,136 @@ fn save(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 
 /// The whole program: parses `arguments`, runs, and returns the exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> i32 {
-    let command = Cli::command();
-    let matches = match super::parse(&command, arguments) {
-        Ok(matches) => matches,
-        Err(code) => return code,
-    };
-    let mut cli = match Cli::from_arg_matches(&matches) {
-        Ok(cli) => cli,
-        Err(error) => return super::usage_error(&error),
-    };
-    let endpoints = endpoints(&cli);
-    let redactor = session::redactor(&cli.common, endpoints.as_deref().unwrap_or_default());
-    session::block_on(cli.common.threads, &redactor, async {
-        let endpoints = endpoints?;
-        parse_size(&cli.size).map_err(|reason| Refusal::usage(format!("--size {}: {reason}", cli.size)))?;
-        let backoff = Duration::try_from_secs_f64(cli.retry_backoff)
-            .map_err(|error| Refusal::usage(format!("--retry-backoff: {error}")))?;
-        if cli.health_check {
-            check_health(&cli, &endpoints).await?;
+    super::run::<Cli>(arguments)
+}
+
+impl Tool for Cli {
+    type Workload = ImagegenWorkload;
+
+    const NAME: &'static str = "metrumbench-imagegen";
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn path(&self) -> &'static str {
+        PATH
+    }
+
+    fn endpoints(&self) -> Result<Vec<Endpoint>, Refusal> {
+        if self.endpoint.is_empty() {
+            return setup::endpoints(&self.common, PATH);
         }
-        let model = session::model(&cli.common, &endpoints, PATH).await?;
-        let workload = workload(&cli, &model).await?;
-        let mut derived = Map::new();
-        derived.insert("model".into(), json!(model));
-        if cli.common.num_requests.is_none() && cli.common.duration.is_none() {
-            let requests = u64::from(cli.common.concurrency).saturating_mul(4).max(4);
-            cli.common.num_requests = Some(requests);
-            derived.insert("num_requests".into(), json!(requests));
-        }
-        let by_file =
-            if cli.common.endpoints_file.is_some() { Strategy::Weighted } else { Strategy::RoundRobin };
-        let job = Job {
-            tool: "metrumbench-imagegen",
-            common: &cli.common,
-            command: &command,
-            matches: &matches,
-            derived,
-            workload,
-            endpoints,
-            flags: Vec::new(),
+        let key = setup::api_key(&self.common)?;
+        self.endpoint
+            .iter()
+            .map(|text| endpoint(text, PATH, key.clone(), None, 1).map_err(Refusal::usage))
+            .collect()
+    }
+
+    fn outputs(&self) -> Outputs {
+        let path = self.summary.clone().unwrap_or_else(|| "metrumbench-imagegen.summary.json".into());
+        Outputs {
             schema: IMAGEGEN_SUMMARY_SCHEMA,
-            summary_path: cli.summary.clone().unwrap_or_else(|| "metrumbench-imagegen.summary.json".into()),
-            request_log: cli.common.data_log.clone().or_else(|| cli.common.request_log.clone()),
-            strategy: cli.load_balancing.unwrap_or(by_file),
-            retries: (cli.retries, backoff),
+            summary: SummaryFile { path, is_log: false },
+            request_log: self.common.data_log.clone().or_else(|| self.common.request_log.clone()),
+        }
+    }
+
+    fn strategy(&self) -> Strategy {
+        let by_file =
+            if self.common.endpoints_file.is_some() { Strategy::Weighted } else { Strategy::RoundRobin };
+        self.load_balancing.unwrap_or(by_file)
+    }
+
+    fn retries(&self) -> Result<(u32, Duration), Refusal> {
+        let backoff = Duration::try_from_secs_f64(self.retry_backoff)
+            .map_err(|error| Refusal::usage(format!("--retry-backoff: {error}")))?;
+        Ok((self.retries, backoff))
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        parse_size(&self.size)
+            .map(drop)
+            .map_err(|reason| Refusal::usage(format!("--size {}: {reason}", self.size)))
+    }
+
+    async fn prepare(
+        &self,
+        endpoints: &[Endpoint],
+        model: &str,
+    ) -> Result<Preparation<ImagegenWorkload>, Refusal> {
+        if self.health_check {
+            self.check_health(endpoints).await?;
+        }
+        let rows = self.rows().await?;
+        if let Some(folder) = &self.artifact_dir {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| Refusal::usage(format!("--artifact-dir {}: {error}", folder.display())))?;
+        }
+        let workload = ImagegenWorkload {
+            rows,
+            fixed: self.fixed_members(model),
+            n: self.n,
+            size: self.size.clone(),
+            negative_prompt: self.negative_prompt.clone(),
+            artifacts: Arc::new(Folder { path: self.artifact_dir.clone(), save_raw: self.save_raw }),
+            run: uuid::Uuid::now_v7().simple().to_string(),
         };
-        measure(job, redactor.clone()).await
-    })
+        let requests = u64::from(self.common.concurrency).saturating_mul(4).max(4);
+        Ok(Preparation { workload, derived: Map::new(), default_requests: Some(requests), distinct: None })
+    }
 }
 
-fn endpoints(cli: &Cli) -> Result<Vec<Endpoint>, Refusal> {
-    if cli.endpoint.is_empty() {
-        return session::endpoints(&cli.common, PATH);
+impl Cli {
+    async fn check_health(&self, endpoints: &[Endpoint]) -> Result<(), Refusal> {
+        for endpoint in endpoints {
+            let mut url = endpoint.url.clone();
+            url.set_path("/health");
+            let limit = self.common.connect_timeout.min(Duration::from_secs(10));
+            let options = setup::connect_options(&self.common);
+            simple::get(&url, endpoint.authorization().as_deref(), &options, limit).await.map_err(
+                |error| {
+                    Refusal::usage(format!(
+                        "endpoint {} is not healthy: {error}; start it, or leave --health-check out",
+                        endpoint.name
+                    ))
+                },
+            )?;
+        }
+        Ok(())
     }
-    let key = cli.common.api_key.as_deref().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
-    cli.endpoint
-        .iter()
-        .map(|text| endpoint(text, PATH, key.clone(), None, 1).map_err(Refusal::usage))
-        .collect()
-}
 
-async fn check_health(cli: &Cli, endpoints: &[Endpoint]) -> Result<(), Refusal> {
-    for endpoint in endpoints {
-        let mut url = endpoint.url.clone();
-        url.set_path("/health");
-        let limit = cli.common.connect_timeout.min(Duration::from_secs(10));
-        simple::get(&url, endpoint.authorization().as_deref(), session::connect_options(&cli.common), limit)
-            .await
-            .map_err(|error| Refusal::usage(format!("endpoint {} is not healthy: {error}", endpoint.name)))?;
+    async fn rows(&self) -> Result<Vec<Row>, Refusal> {
+        let row = |prompt: &str| Row { prompt: prompt.to_owned(), size: None, negative_prompt: None };
+        let mut rows = match (&self.prompt, &self.prompts) {
+            (Some(prompt), _) => vec![row(prompt)],
+            (None, Some(place)) => {
+                let text = setup::read_text("--prompts", place, &self.common).await?;
+                jsonl::rows(&text, "a \"prompt\" and, if wanted, size and negative_prompt")
+                    .map_err(|error| Refusal::usage(format!("--prompts: {error}")))?
+            }
+            (None, None) => BUILT_IN.iter().map(|prompt| row(prompt)).collect(),
+        };
+        rows.shuffle(&mut SmallRng::seed_from_u64(self.common.seed));
+        Ok(rows)
     }
-    Ok(())
-}
 
-async fn workload(cli: &Cli, model: &str) -> Result<ImagegenWorkload, Refusal> {
-    let row = |prompt: &str| Row { prompt: prompt.to_owned(), size: None, negative_prompt: None };
-    let mut rows = match (&cli.prompt, &cli.prompts) {
-        (Some(prompt), _) => vec![row(prompt)],
-        (None, Some(place)) => parse_rows(&read_text(place, &cli.common).await?)?,
-        (None, None) => BUILT_IN.iter().map(|prompt| row(prompt)).collect(),
-    };
-    rows.shuffle(&mut SmallRng::seed_from_u64(cli.common.seed));
-    if let Some(folder) = &cli.artifact_dir {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| Refusal::usage(format!("--artifact-dir {}: {error}", folder.display())))?;
+    /// Members that are the same in all requests.
+    fn fixed_members(&self, model: &str) -> Map<String, Value> {
+        let mut fixed = Map::new();
+        fixed.insert("model".into(), json!(model));
+        let delivery = if self.response_format == Delivery::Url { "url" } else { "b64_json" };
+        fixed.insert("response_format".into(), json!(delivery));
+        if let Some(steps) = self.steps {
+            fixed.insert("num_inference_steps".into(), json!(steps));
+        }
+        if let Some(scale) = self.guidance_scale {
+            fixed.insert("guidance_scale".into(), json!(scale));
+        }
+        for (key, value) in self.common.extra_body.iter().flatten() {
+            fixed.insert(key.clone(), value.clone());
+        }
+        fixed
     }
-    let mut fixed = Map::new();
-    fixed.insert("model".into(), json!(model));
-    let delivery = if cli.response_format == Delivery::Url { "url" } else { "b64_json" };
-    fixed.insert("response_format".into(), json!(delivery));
-    if let Some(steps) = cli.steps {
-        fixed.insert("num_inference_steps".into(), json!(steps));
-    }
-    if let Some(scale) = cli.guidance_scale {
-        fixed.insert("guidance_scale".into(), json!(scale));
-    }
-    for (key, value) in cli.common.extra_body.iter().flatten() {
-        fixed.insert(key.clone(), value.clone());
-    }
-    Ok(ImagegenWorkload {
-        rows,
-        fixed,
-        n: cli.n,
-        size: cli.size.clone(),
-        negative_prompt: cli.negative_prompt.clone(),
-        artifacts: Arc::new(Folder { path: cli.artifact_dir.clone(), save_raw: cli.save_raw }),
-        run: uuid::Uuid::now_v7().simple().to_string(),
-    })
-}
-
-fn parse_rows(text: &str) -> Result<Vec<Row>, Refusal> {
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let rows = lines
-        .map(|(index, line)| {
-            serde_json::from_str::<Row>(line)
-                .map_err(|error| Refusal::usage(format!("--prompts: line {}: {error}", index + 1)))
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    if rows.is_empty() { Err(Refusal::usage("--prompts: no prompts in it")) } else { Ok(rows) }
 }

@@ -1,37 +1,47 @@
 //! `metrumbench-vlm`: questions about images over `/v1/chat/completions`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use clap::{CommandFactory, FromArgMatches, Parser};
-use events::summary::SUMMARY_SCHEMA;
+use clap::Parser;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::llm::{Mode, TextBody, TextOptions, read_text};
+use super::Tool;
+use super::calibrate::{REQUESTS, calibrate};
+use super::text::{Mode, TextBody, TextOptions};
 use crate::answer::AnswerReader;
-use crate::balance::Strategy;
 use crate::cli::{Common, EXIT_CODES};
+use crate::endpoints::Endpoint;
 use crate::extra::{Extra, VlmExtra};
 use crate::failure::{Failure, FailureKind};
-use crate::http::simple;
 use crate::images::{Source, Store, parse_size};
-use crate::prompts::count_words;
-use crate::session::{self, Job, Refusal, measure};
+use crate::jsonl;
+use crate::prompts::{Prompt, count_words, nearest_in_length, spread_by_length};
+use crate::session::Preparation;
+use crate::setup::{Refusal, fetch_all, read_text};
 use crate::workload::{Prepared, Workload};
+
+const EXAMPLES: &str = "Examples:
+  metrumbench-vlm --url http://localhost:8000 -c 8 --synthetic-image 1024x768
+      made-up images, each different, so that no cache helps
+  metrumbench-vlm --url http://localhost:8000 --prompts photos.jsonl --max-image-dimension 1024 --num-images-batch 2
+      photos.jsonl: {\"prompt\": \"What is shown?\", \"image_urls\": [\"photos/1.jpg\"]}, one a line
+
+";
 
 /// Measure how fast a vision-language model endpoint answers questions about images.
 ///
 /// As metrumbench-llm, with images in the requests. Prompts are JSONL lines with a prompt and image_urls (addresses,
 /// paths or file:// addresses); without a file, made-up images, each different.
 #[derive(Parser, Clone, Debug)]
-#[command(name = "metrumbench-vlm", version, after_help = EXIT_CODES, max_term_width = 110, args_override_self = true)]
-struct Cli {
+#[command(name = "metrumbench-vlm", version, after_help = EXIT_CODES, after_long_help = format!("{EXAMPLES}{EXIT_CODES}"), max_term_width = 110, args_override_self = true)]
+pub(super) struct Cli {
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
@@ -74,11 +84,17 @@ struct Row {
     expected_output_tokens: Option<u32>,
 }
 
+impl Row {
+    fn without_images(&self) -> Prompt {
+        Prompt { prompt: self.prompt.clone(), expected_output_tokens: None }
+    }
+}
+
 const SYNTHETIC_PROMPT: &str =
     "Describe this image: its colours, how they change, and anything that stands out.";
 
 /// The requests of one run.
-struct VlmWorkload {
+pub(super) struct VlmWorkload {
     /// Empty: made-up images.
     rows: Vec<Row>,
     synthetic: (u32, u32),
@@ -160,104 +176,94 @@ impl Workload for VlmWorkload {
 
 /// The whole program: parses `arguments`, runs, and returns the exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> i32 {
-    let command = Cli::command();
-    let matches = match super::parse(&command, arguments) {
-        Ok(matches) => matches,
-        Err(code) => return code,
-    };
-    let cli = match Cli::from_arg_matches(&matches) {
-        Ok(cli) => cli,
-        Err(error) => return super::usage_error(&error),
-    };
-    let path = Mode::Chat.path();
-    let endpoints = session::endpoints(&cli.common, path);
-    let redactor = session::redactor(&cli.common, endpoints.as_deref().unwrap_or_default());
-    session::block_on(cli.common.threads, &redactor, async {
-        let endpoints = endpoints?;
-        if cli.text.mode == Some(Mode::Completion) {
+    super::run::<Cli>(arguments)
+}
+
+impl Tool for Cli {
+    type Workload = VlmWorkload;
+
+    const NAME: &'static str = "metrumbench-vlm";
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn path(&self) -> &'static str {
+        Mode::Chat.path()
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        if self.text.mode == Some(Mode::Completion) {
             return Err(Refusal::usage("images need --mode chat"));
         }
-        let model = session::model(&cli.common, &endpoints, path).await?;
-        let workload = workload(&cli, &model).await?;
-        let mut derived = Map::new();
-        derived.insert("model".into(), json!(model));
-        derived.insert("max_tokens".into(), json!(workload.body.max_tokens));
-        derived.insert("streaming".into(), json!(workload.body.streamed));
-        let mut flags = Vec::new();
-        if !workload.rows.is_empty() {
-            derived.insert("distinct_prompts".into(), json!(workload.rows.len()));
-            let distinct = workload.rows.len() as u64;
-            if cli.common.requests_to_measure().is_none_or(|requests| requests > distinct) {
-                flags.push("prompts_reused".to_owned());
-            }
+        if self.text.calibrate && self.text.prompts.is_none() {
+            return Err(Refusal::usage(
+                "--calibrate needs --prompts: made-up images all have the same prompt",
+            ));
         }
-        let job = Job {
-            tool: "metrumbench-vlm",
-            common: &cli.common,
-            command: &command,
-            matches: &matches,
-            derived,
-            workload,
-            endpoints,
-            flags,
-            schema: SUMMARY_SCHEMA,
-            summary_path: cli.common.data_log.clone().unwrap_or_else(|| "metrumbench-vlm.jsonl".into()),
-            request_log: cli.common.request_log.clone(),
-            strategy: Strategy::Weighted,
-            retries: (0, Duration::ZERO),
-        };
-        measure(job, redactor.clone()).await
-    })
-}
-
-async fn workload(cli: &Cli, model: &str) -> Result<VlmWorkload, Refusal> {
-    let mut rows = match &cli.text.prompts {
-        None => Vec::new(),
-        Some(place) => parse_rows(&read_text(place, &cli.common).await?)?,
-    };
-    rows.shuffle(&mut SmallRng::seed_from_u64(cli.common.seed));
-    let remote = match cli.image_transport {
-        Transport::Url => HashMap::new(),
-        Transport::Base64 => fetch_all(&rows, &cli.common).await?,
-    };
-    Ok(VlmWorkload {
-        rows,
-        synthetic: cli.synthetic_image,
-        seed: cli.common.seed.wrapping_mul(1 << 20),
-        images: Arc::new(Store::new(cli.max_image_dimension, remote)),
-        per_request: cli.num_images_batch,
-        detail: cli.image_detail,
-        transport: cli.image_transport,
-        body: TextBody::new(&cli.common, &cli.text, model),
-    })
-}
-
-fn parse_rows(text: &str) -> Result<Vec<Row>, Refusal> {
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let rows = lines
-        .map(|(index, line)| match serde_json::from_str::<Row>(line) {
-            Ok(row) if row.image_urls.is_empty() => {
-                Err(Refusal::usage(format!("--prompts: line {}: no image_urls", index + 1)))
-            }
-            Ok(row) => Ok(row),
-            Err(error) => Err(Refusal::usage(format!("--prompts: line {}: {error}", index + 1))),
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    if rows.is_empty() { Err(Refusal::usage("--prompts: no prompts in it")) } else { Ok(rows) }
-}
-
-/// Fetches every remote image once, before anything is measured.
-async fn fetch_all(rows: &[Row], common: &Common) -> Result<HashMap<String, Vec<u8>>, Refusal> {
-    let references: HashSet<&String> = rows.iter().flat_map(|row| &row.image_urls).collect();
-    let mut fetched = HashMap::new();
-    for reference in references {
-        let Source::Remote(address) = Source::of_reference(reference) else { continue };
-        let refuse = |reason: String| Refusal::usage(format!("image {address}: {reason}"));
-        let url = url::Url::parse(&address).map_err(|error| refuse(error.to_string()))?;
-        let document = simple::get(&url, None, session::connect_options(common), Duration::from_secs(120))
-            .await
-            .map_err(|error| refuse(error.to_string()))?;
-        fetched.insert(address, document.body);
+        self.text.check()
     }
-    Ok(fetched)
+
+    async fn prepare(
+        &self,
+        endpoints: &[Endpoint],
+        model: &str,
+    ) -> Result<Preparation<VlmWorkload>, Refusal> {
+        let (text, seed) = (&self.text, self.common.seed);
+        let mut rows = self.rows().await?;
+        let body = TextBody::new(&self.common, text, model);
+        let mut derived = Map::new();
+        let mut lengths = text.lengths(None);
+        if text.calibrate {
+            let prompts: Vec<Prompt> = rows.iter().map(Row::without_images).collect();
+            let prompts = spread_by_length(&prompts, REQUESTS);
+            let calibration = calibrate(&self.common, endpoints, Mode::Chat, &body, prompts).await?;
+            calibration.describe(&mut derived);
+            lengths = calibration.lengths;
+        }
+        if let Some(tokens) = text.input_sequence_length.filter(|_| !rows.is_empty()) {
+            rows = nearest_in_length(rows, |row| &row.prompt, lengths.words(tokens));
+        }
+        rows.shuffle(&mut SmallRng::seed_from_u64(seed));
+        body.describe(text, &mut derived);
+        let remote = match self.image_transport {
+            Transport::Url => HashMap::new(),
+            Transport::Base64 => {
+                let addresses = rows
+                    .iter()
+                    .flat_map(|row| &row.image_urls)
+                    .filter(|reference| matches!(Source::of_reference(reference), Source::Remote(_)));
+                fetch_all("image", addresses.map(String::as_str), &self.common).await?.into_iter().collect()
+            }
+        };
+        let distinct = (!rows.is_empty()).then_some(rows.len() as u64);
+        let workload = VlmWorkload {
+            rows,
+            synthetic: self.synthetic_image,
+            seed: seed.wrapping_mul(1 << 20),
+            images: Arc::new(Store::new(self.max_image_dimension, remote)),
+            per_request: self.num_images_batch,
+            detail: self.image_detail,
+            transport: self.image_transport,
+            body,
+        };
+        Ok(Preparation { workload, derived, default_requests: None, distinct })
+    }
+}
+
+impl Cli {
+    async fn rows(&self) -> Result<Vec<Row>, Refusal> {
+        let Some(place) = &self.text.prompts else { return Ok(Vec::new()) };
+        let text = read_text("--prompts", place, &self.common).await?;
+        parse_rows(&text).map_err(|reason| Refusal::usage(format!("--prompts: {reason}")))
+    }
+}
+
+fn parse_rows(text: &str) -> Result<Vec<Row>, String> {
+    let wanted = "a \"prompt\" and \"image_urls\", a list of addresses or paths";
+    let rows: Vec<Row> = jsonl::rows(text, wanted).map_err(|error| error.to_string())?;
+    match rows.iter().position(|row| row.image_urls.is_empty()) {
+        Some(index) => Err(format!("prompt {} has no image_urls", index + 1)),
+        None => Ok(rows),
+    }
 }
