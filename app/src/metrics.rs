@@ -53,6 +53,11 @@ impl Column {
         catalogued(self.key).map_or(Direction::Neutral, |m| m.direction)
     }
 
+    /// The full label, for a chart's axis or a sentence.
+    pub fn name(&self) -> String {
+        catalogued(self.key).map_or_else(|| self.label.to_owned(), |m| m.label)
+    }
+
     /// The full label and definition, for whoever hovers or asks.
     pub fn definition(&self) -> String {
         catalogued(self.key).map_or_else(String::new, |m| format!("{}: {}", m.label, m.definition))

@@ -6,6 +6,7 @@ pub mod colours;
 pub mod live;
 pub mod page;
 pub mod remote;
+pub mod table_rows;
 
 /// Milliseconds since 1970.
 pub fn now_ms() -> f64 {

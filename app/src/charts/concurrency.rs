@@ -1,4 +1,4 @@
-//! A metric against concurrency, one line a traffic shape, growing point by point; the elbow is ringed and put in words.
+//! A metric against concurrency, one line a traffic shape, growing point by point; the elbow ([`super::saturation`]) is ringed.
 
 use serde_json::json;
 
@@ -34,12 +34,20 @@ pub fn traffic(scenario: &str) -> &str {
 
 /// Sorts a run's rows into lines, in the order in which the traffic first appears.
 pub fn lines(rows: &[Row], value: impl Fn(&Row) -> Option<(f64, bool)>) -> Vec<Traffic> {
+    lines_by(rows, |row| traffic(&row.text("scenario_code")).to_owned(), value)
+}
+
+/// Sorts rows into lines by name, in the order in which the names first appear.
+pub fn lines_by(
+    rows: &[Row],
+    name: impl Fn(&Row) -> String,
+    value: impl Fn(&Row) -> Option<(f64, bool)>,
+) -> Vec<Traffic> {
     let mut lines: Vec<Traffic> = Vec::new();
     for row in rows {
-        let scenario = row.text("scenario_code");
-        let name = traffic(&scenario);
+        let name = name(row);
         let place = lines.iter().position(|l| l.name == name).unwrap_or_else(|| {
-            lines.push(Traffic { name: name.to_owned(), points: Vec::new() });
+            lines.push(Traffic { name, points: Vec::new() });
             lines.len() - 1
         });
         if let (Some(concurrency), Some((value, running))) = (row.number("concurrency"), value(row)) {
@@ -50,56 +58,6 @@ pub fn lines(rows: &[Row], value: impl Fn(&Row) -> Option<(f64, bool)>) -> Vec<T
         line.points.sort_by(|a, b| a.concurrency.total_cmp(&b.concurrency));
     }
     lines
-}
-
-/// Where more concurrency stops paying: the first step whose throughput grows by less than a fifth for each doubling.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Elbow {
-    /// The concurrency of the last point that was worth it.
-    pub concurrency: f64,
-    /// Its throughput.
-    pub value: f64,
-    /// The next concurrency measured.
-    pub next: f64,
-    /// What the next adds: 0.12 is 12 %.
-    pub gain: f64,
-}
-
-/// Finds the elbow of a line of throughputs. Points still running count for nothing.
-pub fn elbow(line: &Traffic) -> Option<Elbow> {
-    let done: Vec<&Measured> = line.points.iter().filter(|p| !p.running && p.value > 0.0).collect();
-    if done.len() < 3 {
-        return None;
-    }
-    done.windows(2).find_map(|pair| {
-        let doublings = (pair[1].concurrency / pair[0].concurrency).log2();
-        let gain = pair[1].value / pair[0].value - 1.0;
-        (doublings > 0.0 && gain / doublings < 0.2).then(|| Elbow {
-            concurrency: pair[0].concurrency,
-            value: pair[0].value,
-            next: pair[1].concurrency,
-            gain,
-        })
-    })
-}
-
-/// The elbow in words, with what it does to a latency where both points have one.
-pub fn elbow_words(elbow: &Elbow, name: &str, latency: Option<&Traffic>) -> String {
-    let at = |c: f64| {
-        latency.and_then(|l| l.points.iter().find(|p| p.concurrency == c && !p.running)).map(|p| p.value)
-    };
-    let change = if elbow.gain < 0.0 {
-        format!("{} loses {:.0} %", elbow.next, -elbow.gain * 100.0)
-    } else {
-        format!("{} adds {:.0} %", elbow.next, elbow.gain * 100.0)
-    };
-    let mut words = format!("elbow at {} for {name}: {change}", elbow.concurrency);
-    if let (Some(before), Some(after)) = (at(elbow.concurrency), at(elbow.next))
-        && before > 0.0
-    {
-        words.push_str(&format!(" and makes TTFT p99 {}× longer", significant(after / before)));
-    }
-    words
 }
 
 /// How the chart is drawn.
@@ -113,6 +71,8 @@ pub struct Options<'a> {
     pub log: bool,
     /// The elbow to ring, and the words beside it.
     pub elbow: Option<(f64, f64, String)>,
+    /// Whether the names stand in a legend, not beside the lines.
+    pub legend: bool,
 }
 
 /// Draws the lines.
@@ -152,6 +112,7 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
             }));
         }
         if lines.len() > 1
+            && !options.legend
             && let Some(last) = line.points.last()
         {
             // The name stands after the last point; of two that end close together, one above and one below.
@@ -196,7 +157,7 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
     chips.dedup();
     let (first, last) = (chips[0].log2(), chips[chips.len() - 1].log2());
     // Room for the names after the last points.
-    let room = if lines.len() > 1 { 0.3 + (last - first).max(1.0) * 0.28 } else { 0.3 };
+    let room = if lines.len() > 1 && !options.legend { 0.3 + (last - first).max(1.0) * 0.28 } else { 0.3 };
     let most = all().map(|p| p.value).fold(0.0, f64::max);
     let least = all().map(|p| p.value).filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
     let tick_values = ticks(most, 5);
@@ -226,6 +187,7 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
                 ]
             })
             .collect(),
+        legend: Vec::new(),
         summary: format!(
             "{} in {} against concurrency {} to {}, highest {}",
             options.title,
@@ -240,33 +202,6 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn line(points: &[(f64, f64)]) -> Traffic {
-        let points = points.iter().map(|(concurrency, value)| Measured {
-            concurrency: *concurrency,
-            value: *value,
-            running: false,
-        });
-        Traffic { name: "isl512-osl256".into(), points: points.collect() }
-    }
-
-    #[test]
-    fn the_elbow_is_where_doubling_stops_paying() {
-        let found = elbow(&line(&[(16.0, 1501.0), (32.0, 2569.0), (64.0, 3956.0), (128.0, 4445.0)]))
-            .expect("an elbow");
-        assert_eq!(found.concurrency, 64.0);
-        let latency = line(&[(64.0, 402.0), (128.0, 1610.0)]);
-        assert_eq!(
-            elbow_words(&found, "isl512-osl256", Some(&latency)),
-            "elbow at 64 for isl512-osl256: 128 adds 12 % and makes TTFT p99 4.00× longer"
-        );
-    }
-
-    #[test]
-    fn a_line_that_still_climbs_has_no_elbow() {
-        assert_eq!(elbow(&line(&[(1.0, 100.0), (2.0, 190.0), (4.0, 350.0)])), None);
-        assert_eq!(elbow(&line(&[(1.0, 100.0), (2.0, 101.0)])), None, "two points are no line");
-    }
 
     #[test]
     fn traffic_keeps_the_order_of_the_run() {

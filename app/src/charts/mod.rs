@@ -3,12 +3,18 @@
 //! Colours are named by token (`--series-1`, `--ink-3@18` for 18 % over nothing, `--series-1/44` for 44 % over the page);
 //! the binding asks the style sheet what each is now, so that one figure serves light and dark.
 
+pub mod category;
 pub mod concurrency;
+pub mod overlay;
+pub mod pareto;
 mod plot;
+pub mod saturation;
 pub mod telemetry;
 pub mod view;
 
 use serde_json::{Value, json};
+
+use crate::state::colours::Colour;
 
 /// Everything a chart shows.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -21,6 +27,8 @@ pub struct Figure {
     pub head: Vec<String>,
     /// The table's rows, as written.
     pub rows: Vec<Vec<String>>,
+    /// The lines' names and colours, where they do not stand beside the lines.
+    pub legend: Vec<(String, Colour)>,
     /// The chart in a sentence, for those who do not see it.
     pub summary: String,
 }

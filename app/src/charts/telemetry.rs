@@ -212,6 +212,7 @@ pub fn figure(feed: &JobFeed, quantity: &Quantity, colour: &str) -> Figure {
             .chain(lines.iter().map(|(name, _)| name.clone()))
             .collect(),
         rows: table(&lines, begin, quantity.scale),
+        legend: Vec::new(),
         summary: summary(&lines, quantity, (end - begin) / 1000.0),
     }
 }
@@ -273,6 +274,7 @@ pub fn throughput(feed: &JobFeed, colour: &str) -> Figure {
         })),
         head: vec!["Second".to_owned(), "tok/s".to_owned()],
         rows: table(&lines, begin, 1.0),
+        legend: Vec::new(),
         summary: summary(&lines, &quantity, (end - begin) / 1000.0),
     }
 }

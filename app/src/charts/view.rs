@@ -5,6 +5,7 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::{Figure, plot};
+use crate::parts::swatch_of;
 use crate::state::zoom::Zoom;
 
 /// The zoom of a chart, or of the charts of a group: what it is, and how a reader changes it.
@@ -107,6 +108,12 @@ pub fn Chart(
                 " "
                 <span class="unit">{unit}</span>
                 <span class="push">
+                    {move || figure.with(|f| {
+                        (!f.legend.is_empty()).then(|| {
+                            let entries = f.legend.iter().map(|(name, colour)| view! { <span>{swatch_of(*colour)}{name.clone()}</span> });
+                            view! { <span class="legend">{entries.collect_view()}</span> }
+                        })
+                    })}
                     <Show when=move || zooming.now.with(Option::is_some)>
                         <button type="button" class="figure-toggle" data-testid="zoom-out" on:click=move |_| zooming.set.run(None)>
                             "All"

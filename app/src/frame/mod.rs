@@ -14,6 +14,7 @@ use crate::drawer::Drawer;
 use crate::pages;
 
 pub use bar::{DRAWER_KEYS, drawer_href};
+pub use keys::is_typing;
 
 /// The whole page.
 #[component]

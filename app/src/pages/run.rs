@@ -7,7 +7,8 @@ use super::strip::{Feeds, use_feeds};
 use crate::browser::now_ms;
 use crate::browser::remote::{Rows, keep_live, use_rows};
 use crate::charts::Figure;
-use crate::charts::concurrency::{self, Options, elbow, elbow_words, traffic};
+use crate::charts::concurrency::{self, Options, traffic};
+use crate::charts::saturation::{elbow, elbow_words, explain};
 use crate::charts::view::Chart;
 use crate::format::{ABSENT, count, maybe, moment};
 use crate::metrics::column;
@@ -98,6 +99,17 @@ fn head_words(jobs: &[Row], run: Option<&Row>) -> String {
 fn Body(jobs: Rows, results: Rows, workloads: Rows, feeds: Feeds) -> impl IntoView {
     let throughput = Memo::new(move |_| throughput_figure(&merged(&jobs.all(), &results.all()), feeds));
     let latency = Memo::new(move |_| latency_figure(&merged(&jobs.all(), &results.all())));
+    let saturation = Memo::new(move |_| {
+        let rows = merged(&jobs.all(), &results.all());
+        let p99 = concurrency::lines(&rows, |row| row.number("ttft_p99_ms").map(|v| (v, false)));
+        let throughput =
+            concurrency::lines(&rows, |row| row.number("output_tokens_per_second").map(|v| (v, false)));
+        throughput
+            .iter()
+            .filter(|line| line.points.len() > 1)
+            .map(|line| explain(line, "tok/s", p99.iter().find(|l| l.name == line.name)))
+            .collect::<Vec<String>>()
+    });
     view! {
         <Steps jobs/>
         {move || workloads.first().map(|w| facts(&w))}
@@ -109,6 +121,9 @@ fn Body(jobs: Rows, results: Rows, workloads: Rows, feeds: Feeds) -> impl IntoVi
                 <Chart title="TTFT p99" unit="ms, log scale ↓" figure=latency height="high" testid="chart-latency" words="The first point appears when the first job completes."/>
             </div>
         </div>
+        <ul class="sentences" data-testid="saturation">
+            {move || saturation.get().into_iter().map(|text| view! { <li>{text}</li> }).collect_view()}
+        </ul>
         <section aria-labelledby="jobs" class="below">
             <div class="section-head">
                 <h2 id="jobs">"Jobs"</h2>
@@ -155,12 +170,18 @@ fn throughput_figure(rows: &[Row], feeds: Feeds) -> Figure {
         let words = elbow_words(&e, &name, latency.iter().find(|l| l.name == name));
         (e.concurrency, e.value, words)
     });
-    concurrency::figure(&lines, &Options { title: "Output throughput", unit: "tok/s", log: false, elbow })
+    concurrency::figure(
+        &lines,
+        &Options { title: "Output throughput", unit: "tok/s", log: false, elbow, legend: false },
+    )
 }
 
 fn latency_figure(rows: &[Row]) -> Figure {
     let lines = concurrency::lines(rows, |row| row.number("ttft_p99_ms").map(|v| (v, false)));
-    concurrency::figure(&lines, &Options { title: "TTFT p99", unit: "ms", log: true, elbow: None })
+    concurrency::figure(
+        &lines,
+        &Options { title: "TTFT p99", unit: "ms", log: true, elbow: None, legend: false },
+    )
 }
 
 #[component]

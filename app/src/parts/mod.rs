@@ -1,10 +1,13 @@
 //! Small parts that pages share.
 
 pub mod cancel;
+mod copy_menu;
 pub mod states;
 pub mod tables;
 
 use leptos::prelude::*;
+
+pub use copy_menu::CopyMenu;
 
 use crate::browser::page::Page;
 use crate::row::Row;

@@ -1,12 +1,15 @@
 //! State that is plain data: what the URL says, and what the live stream adds up to. No browser in here.
 
 pub mod colours;
+pub mod compare;
+pub mod copied;
 pub mod cursor;
 pub mod job_feed;
 pub mod job_view;
 pub mod live;
 pub mod query;
 pub mod report;
+pub mod report_view;
 pub mod tabs;
 pub mod topics;
 pub mod zoom;

@@ -27,6 +27,9 @@ pub const FILTERS: &[(&str, &str)] = &[
     ("suspicious", "flagged"),
 ];
 
+/// Results drawn in a chart at most.
+pub const MOST_DRAWN: usize = 2000;
+
 /// Rows on one page.
 pub const PAGE_SIZE: usize = 50;
 
@@ -43,6 +46,8 @@ pub struct Report {
     pub columns: Vec<String>,
     /// The page, from 1.
     pub page: usize,
+    /// The position of the log as of which results are shown; nothing for now.
+    pub as_of: Option<i64>,
 }
 
 impl Default for Report {
@@ -53,6 +58,7 @@ impl Default for Report {
             descending: true,
             columns: DEFAULT_RESULT_COLUMNS.iter().map(|c| (*c).to_owned()).collect(),
             page: 1,
+            as_of: None,
         }
     }
 }
@@ -82,6 +88,7 @@ impl Report {
             }
         }
         report.page = query.get("page").and_then(|p| p.parse().ok()).filter(|p| *p > 0).unwrap_or(1);
+        report.as_of = query.get("as-of").and_then(|p| p.parse().ok()).filter(|p| *p > 0);
         report
     }
 
@@ -100,6 +107,7 @@ impl Report {
         let columns = (self.columns != normal.columns).then(|| self.columns.join(","));
         query.set("columns", columns.as_deref());
         query.set("page", (self.page > 1).then(|| self.page.to_string()).as_deref());
+        query.set("as-of", self.as_of.map(|p| p.to_string()).as_deref());
     }
 
     /// Sorts by a column: the better end first, the other on a second click.
@@ -138,7 +146,7 @@ impl Report {
     }
 
     /// The filters in the view's dialect, without `?`: `status=eq.completed&model_code=in.("a","b")`.
-    fn conditions(&self) -> Vec<String> {
+    fn filtered(&self) -> Vec<String> {
         let mut conditions = Vec::new();
         for (column, _) in FILTERS {
             let values: Vec<&str> =
@@ -147,15 +155,15 @@ impl Report {
                 [] => {}
                 [one @ ("true" | "false")] => conditions.push(format!("{column}=is.{one}")),
                 [one] => conditions.push(format!("{column}=eq.{}", percent(one))),
-                several => {
-                    let quoted: Vec<String> = several
-                        .iter()
-                        .map(|v| format!("\"{}\"", v.replace('\\', "\\\\").replace('"', "\\\"")))
-                        .collect();
-                    conditions.push(format!("{column}=in.{}", percent(&format!("({})", quoted.join(",")))));
-                }
+                several => conditions.push(any_of(column, several)),
             }
         }
+        conditions.extend(self.as_of.map(|position| format!("as_of={position}")));
+        conditions
+    }
+
+    fn conditions(&self) -> Vec<String> {
+        let mut conditions = self.filtered();
         let direction = if self.descending { "desc" } else { "asc" };
         conditions.push(format!("order={}.{direction}.nullslast,job.asc", self.sort));
         conditions
@@ -168,10 +176,32 @@ impl Report {
         format!("/api/v_benchmark_results?{}", conditions.join("&"))
     }
 
+    /// The request for what the charts draw: everything that is filtered, the newest first, as far as a chart can show it.
+    pub fn chart_request(&self) -> String {
+        let mut conditions = self.filtered();
+        conditions.push(format!("order=finished_at.desc.nullslast,job.asc&limit={MOST_DRAWN}"));
+        format!("/api/v_benchmark_results?{}", conditions.join("&"))
+    }
+
+    /// The request for how many results there are as of the same position, whatever the filters.
+    pub fn total_request(&self) -> String {
+        let as_of = self.as_of.map(|position| format!("&as_of={position}")).unwrap_or_default();
+        format!("/api/v_benchmark_results?limit=1{as_of}")
+    }
+
     /// The request for everything that is filtered, for an export.
     pub fn export_request(&self) -> String {
         format!("/api/v_benchmark_results?{}", self.conditions().join("&"))
     }
+}
+
+/// A column that has any of these values, in the view's dialect: `model_code=in.("a","b")`.
+pub fn any_of<T: AsRef<str>>(column: &str, values: &[T]) -> String {
+    let quoted: Vec<String> = values
+        .iter()
+        .map(|v| format!("\"{}\"", v.as_ref().replace('\\', "\\\\").replace('"', "\\\"")))
+        .collect();
+    format!("{column}=in.{}", percent(&format!("({})", quoted.join(","))))
 }
 
 /// Percent-encodes a value of a request.
@@ -211,6 +241,16 @@ mod tests {
     }
 
     #[test]
+    fn the_past_is_asked_for_everywhere() {
+        let report = Report::read(&Query::parse("?as-of=400&status=completed"));
+        for request in
+            [report.page_request(), report.export_request(), report.chart_request(), report.total_request()]
+        {
+            assert!(request.contains("as_of=400"), "{request}");
+        }
+    }
+
+    #[test]
     fn the_first_click_sorts_the_better_end_first() {
         let mut report = Report::default();
         report.sort_by("output_tokens_per_second");
@@ -236,8 +276,9 @@ mod tests {
             descending: bool,
             shown in proptest::collection::vec(0..metrics::RESULT_COLUMNS.len(), 1..6),
             page in 1usize..200,
+            as_of in proptest::option::of(1i64..1_000_000_000),
         ) {
-            let mut report = Report { sort: metrics::RESULT_COLUMNS[sort].key.into(), descending, page, ..Report::default() };
+            let mut report = Report { sort: metrics::RESULT_COLUMNS[sort].key.into(), descending, page, as_of, ..Report::default() };
             report.columns = shown.into_iter().map(|c| metrics::RESULT_COLUMNS[c].key.to_owned()).collect();
             // Filters are read back grouped by column, in the order of the list.
             let mut filters: Vec<(usize, String)> = filters;

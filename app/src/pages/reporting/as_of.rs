@@ -1,0 +1,84 @@
+//! The past: results as they stood at a position of the log.
+
+use leptos::prelude::*;
+
+use super::Settings;
+use crate::browser::now_ms;
+use crate::browser::page::Page;
+use crate::browser::remote::use_rows;
+use crate::format::{count, moment};
+
+/// Opens the past at the head of the log, and closes it.
+#[component]
+pub(super) fn Button(settings: Settings) -> impl IntoView {
+    let live = Page::expect().live;
+    view! {
+        <button
+            type="button"
+            class="button"
+            data-testid="as-of"
+            aria-pressed=move || settings.is_past().to_string()
+            on:click=move |_| {
+                let head = live.head.get_untracked().max(1);
+                settings.update(|r| { r.as_of = r.as_of.is_none().then_some(head); r.page = 1; });
+            }
+        >
+            "As of…"
+        </button>
+    }
+}
+
+/// The slider over the log, and what stood at its place.
+#[component]
+pub(super) fn Slider(settings: Settings) -> impl IntoView {
+    let live = Page::expect().live;
+    let position = Memo::new(move |_| settings.report.with(|r| r.as_of));
+    // Under the finger, before it is let go.
+    let dragged = RwSignal::new(None::<i64>);
+    let shown = Memo::new(move |_| dragged.get().or(position.get()));
+    let event = use_rows(move || {
+        position.get().map(|p| format!("/api/v_events?position=lte.{p}&order=position.desc&limit=1&select=position,type,stream,recorded_at"))
+    });
+    let most = Memo::new(move |_| live.head.get().max(position.get().unwrap_or(1)));
+    let words = move || {
+        let at = event.first().filter(|_| dragged.get().is_none());
+        at.map(|e| {
+            let when = e.millis("recorded_at").map(|at| moment(at, now_ms())).unwrap_or_default();
+            format!("{when} UTC, after {} of {}", e.text("type"), e.text("stream"))
+        })
+    };
+    let read = |event: &leptos::ev::Event| event_target_value(event).parse::<i64>().ok();
+    let go = move |to: i64| {
+        settings.update(|r| {
+            r.as_of = Some(to.clamp(1, most.get_untracked()));
+            r.page = 1;
+        })
+    };
+    view! {
+        <Show when=move || position.get().is_some()>
+            <div class="as-of-row" data-testid="as-of-row">
+                <label for="as-of-slider">"As of position "<b data-testid="as-of-position">{move || shown.get().map(count)}</b></label>
+                <button type="button" class="figure-toggle" aria-label="One event back" on:click=move |_| go(position.get_untracked().unwrap_or(1) - 1)>"◂"</button>
+                <input
+                    id="as-of-slider"
+                    class="as-of"
+                    type="range"
+                    min="1"
+                    max=move || most.get().to_string()
+                    prop:value=move || shown.get().unwrap_or(1).to_string()
+                    on:input=move |e| dragged.set(read(&e))
+                    on:change=move |e| {
+                        dragged.set(None);
+                        if let Some(to) = read(&e) {
+                            go(to);
+                        }
+                    }
+                />
+                <button type="button" class="figure-toggle" aria-label="One event on" on:click=move |_| go(position.get_untracked().unwrap_or(1) + 1)>"▸"</button>
+                <span class="meta clip-line">{words}</span>
+                <button type="button" class="button button-quiet" on:click=move |_| settings.update(|r| r.as_of = None)>"Back to now"</button>
+            </div>
+        </Show>
+    }
+    .into_any()
+}

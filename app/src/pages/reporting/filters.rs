@@ -1,0 +1,159 @@
+//! What is shown: filters, columns, and the export of exactly that.
+
+use leptos::prelude::*;
+use wasm_bindgen_futures::spawn_local;
+
+use super::Settings;
+use crate::browser::api;
+use crate::browser::remote::{Rows, use_rows};
+use crate::browser::save_file;
+use crate::format::count;
+use crate::metrics::RESULT_COLUMNS;
+use crate::state::report::{FILTERS, Report};
+
+#[component]
+pub(super) fn Filters(settings: Settings, results: Rows, everything: Rows) -> impl IntoView {
+    let adding = RwSignal::new(false);
+    let chosen = move || {
+        settings
+            .report
+            .get()
+            .filters
+            .into_iter()
+            .map(|(column, value)| {
+                let word = FILTERS.iter().find(|(c, _)| *c == column).map_or("", |(_, w)| *w);
+                let shown = value.clone();
+                view! {
+                    <span class="filter" data-testid="filter">
+                        <b>{word}</b>
+                        {shown}
+                        " "
+                        <button type="button" aria-label=format!("Remove {word}") on:click=move |_| settings.update(|r| r.toggle_filter(&column, &value))>"×"</button>
+                    </span>
+                }
+            })
+            .collect_view()
+    };
+    let counts = move || match (results.total.get(), everything.total.get()) {
+        (Some(shown), Some(all)) if settings.report.with(|r| r.filters.is_empty()) => {
+            format!("{} results", count(all.max(shown) as i64))
+        }
+        (Some(shown), Some(all)) => format!("{} of {} results", count(shown as i64), count(all as i64)),
+        _ => String::new(),
+    };
+    let quick = move |column: &'static str, value: &'static str, word: &'static str| {
+        let on = move || settings.report.with(|r| r.filters.iter().any(|(c, v)| c == column && v == value));
+        view! {
+            <button type="button" class="button" aria-pressed=move || on().to_string() on:click=move |_| settings.update(|r| r.toggle_filter(column, value))>{word}</button>
+        }
+    };
+    view! {
+        <div class="filters" role="group" aria-label="Filters" data-testid="filters">
+            {quick("simulated", "false", "Real only")}
+            {quick("suspicious", "true", "Flagged")}
+            {chosen}
+            <button type="button" class="button button-quiet" data-testid="add-filter" aria-expanded=move || adding.get().to_string() on:click=move |_| adding.update(|a| *a = !*a)>
+                "Add filter"
+            </button>
+            <span class="push meta" data-testid="result-count">{counts}</span>
+        </div>
+        <Show when=move || adding.get()>
+            <FilterChooser settings/>
+        </Show>
+    }
+    .into_any()
+}
+
+/// Every value there is, as chips: a filter is one click.
+#[component]
+fn FilterChooser(settings: Settings) -> impl IntoView {
+    let columns: Vec<&str> =
+        FILTERS.iter().map(|(c, _)| *c).filter(|c| !matches!(*c, "simulated" | "suspicious")).collect();
+    let request = format!("/api/v_benchmark_results?select={}&limit=5000", columns.join(","));
+    let values = use_rows(move || Some(request.clone()));
+    view! {
+        <div class="filter-box" data-testid="filter-box">
+            {move || {
+                let rows = values.all();
+                FILTERS
+                    .iter()
+                    .filter(|(c, _)| !matches!(*c, "simulated" | "suspicious"))
+                    .filter_map(|(column, word)| {
+                        let mut found: Vec<String> = rows.iter().filter_map(|r| r.maybe_text(column)).collect();
+                        found.sort_by_key(|v| (v.parse::<u64>().unwrap_or(u64::MAX), v.clone()));
+                        found.dedup();
+                        (found.len() > 1 && found.len() <= 60).then(|| {
+                            let chips = found.into_iter().map(|value| {
+                                let shown = value.clone();
+                                let (v1, v2) = (value.clone(), value);
+                                view! {
+                                    <label class="chip">
+                                        <input type="checkbox"
+                                            prop:checked=move || settings.report.with(|r| r.filters.iter().any(|(c, v)| c == column && *v == v1))
+                                            on:change=move |_| settings.update(|r| r.toggle_filter(column, &v2))/>
+                                        {shown}
+                                    </label>
+                                }
+                            });
+                            view! { <fieldset class="field"><legend class="field-label">{*word}</legend><div class="chips">{chips.collect_view()}</div></fieldset> }
+                        })
+                    })
+                    .collect_view()
+            }}
+        </div>
+    }
+    .into_any()
+}
+
+#[component]
+pub(super) fn ColumnChooser(settings: Settings) -> impl IntoView {
+    view! {
+        <details class="menu" data-testid="columns">
+            <summary class="button">"Columns"</summary>
+            <div class="menu-box">
+                {RESULT_COLUMNS
+                    .iter()
+                    .map(|c| {
+                        view! {
+                            <label class="check" title=c.definition()>
+                                <input type="checkbox"
+                                    prop:checked=move || settings.report.with(|r| r.columns.iter().any(|k| k == c.key))
+                                    on:change=move |_| settings.update(|r| r.toggle_column(c.key))/>
+                                {format!(" {}", c.head())}
+                            </label>
+                        }
+                    })
+                    .collect_view()}
+            </div>
+        </details>
+    }
+}
+
+#[component]
+pub(super) fn Export(settings: Settings) -> impl IntoView {
+    let words = RwSignal::new("Export CSV".to_owned());
+    view! {
+        <button
+            type="button"
+            class="button"
+            data-testid="export"
+            title="exactly what is filtered, every column"
+            on:click=move |_| {
+                words.set("Exporting".to_owned());
+                let request = settings.report.with_untracked(Report::export_request);
+                spawn_local(async move {
+                    let done = match api::csv(&request).await {
+                        Ok(text) => {
+                            save_file("benchtrail-results.csv", "text/csv", &text);
+                            "Export CSV".to_owned()
+                        }
+                        Err(trouble) => trouble.error.message,
+                    };
+                    words.try_set(done);
+                });
+            }
+        >
+            {words}
+        </button>
+    }
+}

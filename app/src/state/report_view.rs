@@ -1,0 +1,206 @@
+//! What the lower half of Reporting is set to, all in the address: the chart and its axes, its zoom, the results picked to
+//! be compared, the pinned one.
+
+use super::query::Query;
+use super::zoom::Zoom;
+use crate::metrics::{Kind, RESULT_COLUMNS, column};
+
+/// The charts, by word in the address and name.
+pub const TABS: [(&str, &str); 7] = [
+    ("pareto", "Pareto"),
+    ("concurrency", "Concurrency"),
+    ("model", "Model"),
+    ("framework", "Framework"),
+    ("quantization", "Quantization"),
+    ("hardware", "Hardware"),
+    ("cost", "Cost"),
+];
+
+/// Results compared at once, at most.
+pub const MOST_PICKED: usize = 6;
+
+/// What the charts and the comparison are set to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReportView {
+    /// The chart, by its word.
+    pub tab: String,
+    /// The metric across, for Pareto.
+    pub x: String,
+    /// The metric upwards, or the one compared.
+    pub y: String,
+    /// What is looked at; nothing for all.
+    pub zoom: Option<Zoom>,
+    /// The jobs picked, by path: `org/project/workload/run/scenario`.
+    pub picked: Vec<String>,
+    /// The one the others are compared with.
+    pub pinned: Option<String>,
+    /// Whether settings are shown that are the same everywhere.
+    pub all_settings: bool,
+}
+
+impl Default for ReportView {
+    fn default() -> Self {
+        Self {
+            tab: TABS[0].0.to_owned(),
+            x: "interactivity_tps".to_owned(),
+            y: "output_tokens_per_second".to_owned(),
+            zoom: None,
+            picked: Vec::new(),
+            pinned: None,
+            all_settings: false,
+        }
+    }
+}
+
+/// The metrics a chart can show.
+pub fn chart_metrics() -> impl Iterator<Item = &'static crate::metrics::Column> {
+    RESULT_COLUMNS.iter().filter(|c| c.kind == Kind::Metric)
+}
+
+impl ReportView {
+    /// Reads the part of an address after the `?`. What is unknown is left out.
+    pub fn read(query: &Query) -> Self {
+        let normal = Self::default();
+        let metric = |key: &str, otherwise: &str| {
+            let known = |k: &&str| column(k).is_some_and(|c| c.kind == Kind::Metric);
+            query.get(key).filter(known).unwrap_or(otherwise).to_owned()
+        };
+        let mut picked: Vec<String> = Vec::new();
+        for job in query.all("pick").filter(|job| !job.is_empty()) {
+            if picked.len() < MOST_PICKED && !picked.iter().any(|p| p == job) {
+                picked.push(job.to_owned());
+            }
+        }
+        Self {
+            tab: query
+                .get("tab")
+                .filter(|tab| TABS.iter().any(|(word, _)| word == tab))
+                .map_or(normal.tab, str::to_owned),
+            x: metric("x", &normal.x),
+            y: metric("y", &normal.y),
+            zoom: query.get("zoom").and_then(Zoom::read),
+            picked,
+            pinned: query.get("pin").filter(|job| !job.is_empty()).map(str::to_owned),
+            all_settings: query.get("settings") == Some("all"),
+        }
+    }
+
+    /// Writes itself over its own keys; what is at its default is left out.
+    pub fn write(&self, query: &mut Query) {
+        let normal = Self::default();
+        query.set("tab", (self.tab != normal.tab).then_some(self.tab.as_str()));
+        query.set("x", (self.x != normal.x).then_some(self.x.as_str()));
+        query.set("y", (self.y != normal.y).then_some(self.y.as_str()));
+        query.set("zoom", self.zoom.as_ref().map(Zoom::write).as_deref());
+        query.set("pick", None);
+        for job in &self.picked {
+            query.push("pick", job);
+        }
+        query.set("pin", self.pinned.as_deref());
+        query.set("settings", self.all_settings.then_some("all"));
+    }
+
+    /// Picks a job, or lets it go; the oldest pick gives way where there are too many.
+    pub fn toggle(&mut self, job: &str) {
+        let before = self.picked.len();
+        self.picked.retain(|picked| picked != job);
+        if self.picked.len() == before {
+            if self.picked.len() == MOST_PICKED {
+                self.picked.remove(0);
+            }
+            self.picked.push(job.to_owned());
+        }
+    }
+
+    /// Pins a job, or lets it go.
+    pub fn pin(&mut self, job: &str) {
+        self.pinned = (self.pinned.as_deref() != Some(job)).then(|| job.to_owned());
+    }
+
+    /// The jobs compared, the pinned one first.
+    pub fn compared(&self) -> Vec<String> {
+        let mut compared = self.picked.clone();
+        if let Some(pinned) = &self.pinned {
+            compared.retain(|job| job != pinned);
+            compared.insert(0, pinned.clone());
+        }
+        compared
+    }
+
+    /// Another chart: another zoom.
+    pub fn show(&mut self, change: impl FnOnce(&mut Self)) {
+        change(self);
+        self.zoom = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::Report;
+    use super::super::zoom::tests::zooms;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_fresh_report_has_a_bare_address() {
+        let mut query = Query::default();
+        ReportView::default().write(&mut query);
+        assert_eq!(query.write(), "");
+    }
+
+    #[test]
+    fn the_pinned_result_stands_first() {
+        let mut view = ReportView::default();
+        view.toggle("a");
+        view.toggle("b");
+        view.pin("b");
+        assert_eq!(view.compared(), ["b", "a"]);
+        view.pin("c");
+        assert_eq!(view.compared(), ["c", "a", "b"]);
+        view.pin("c");
+        view.toggle("a");
+        assert_eq!(view.compared(), ["b"]);
+    }
+
+    #[test]
+    fn a_seventh_pick_lets_the_first_go() {
+        let mut view = ReportView::default();
+        for job in ["a", "b", "c", "d", "e", "f", "g"] {
+            view.toggle(job);
+        }
+        assert_eq!(view.picked, ["b", "c", "d", "e", "f", "g"]);
+    }
+
+    #[test]
+    fn what_is_unknown_is_left_out() {
+        let view = ReportView::read(&Query::parse("?tab=pie&x=status&y=nothing&pick=&pick=a&pick=a&zoom=9"));
+        assert_eq!(view, ReportView { picked: vec!["a".into()], ..ReportView::default() });
+    }
+
+    proptest! {
+        #[test]
+        fn every_setting_survives_its_address_beside_the_tables(
+            tab in 0..TABS.len(),
+            x in 0..chart_metrics().count(),
+            y in 0..chart_metrics().count(),
+            zoom in proptest::option::of(zooms()),
+            picked in proptest::collection::btree_set("\\PC{1,12}", 0..MOST_PICKED),
+            pinned in proptest::option::of("\\PC{1,12}"),
+            all_settings: bool,
+            page in 1usize..9,
+        ) {
+            let metric = |place: usize| chart_metrics().nth(place).expect("a metric").key.to_owned();
+            let view = ReportView {
+                tab: TABS[tab].0.to_owned(), x: metric(x), y: metric(y), zoom,
+                picked: picked.into_iter().collect(), pinned, all_settings,
+            };
+            let table = Report { page, ..Report::default() };
+            let mut query = Query::default();
+            table.write(&mut query);
+            view.write(&mut query);
+            let query = Query::parse(&query.write());
+            prop_assert_eq!(ReportView::read(&query), view);
+            prop_assert_eq!(Report::read(&query), table);
+        }
+    }
+}
