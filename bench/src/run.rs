@@ -20,9 +20,6 @@ use crate::request_log::RequestLog;
 use crate::signals::Control;
 use crate::workload::Workload;
 
-/// Connections opened ahead at once.
-const OPEN_AHEAD_AT_ONCE: usize = 64;
-
 /// What to do.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -224,18 +221,12 @@ impl<W: Workload> Run<W> {
         }
         let wanted =
             self.plan.requests.map_or(u64::from(concurrency), |requests| requests.min(concurrency.into()));
-        let gate = Arc::new(Semaphore::new(OPEN_AHEAD_AT_ONCE));
-        let mut openings = JoinSet::new();
+        let mut counts = vec![0; self.targets.len()];
         let mut picker = RoundRobin::new(self.targets.iter().map(|target| target.weight));
-        for _ in 0..wanted {
-            let (pool, gate) = (Arc::clone(&self.targets[picker.next_endpoint()].pool), Arc::clone(&gate));
-            openings.spawn(async move {
-                let _permit = gate.acquire().await;
-                let _ = pool.open_ahead().await; // the request will say what is wrong
-            });
-        }
+        (0..wanted).for_each(|_| counts[picker.next_endpoint()] += 1);
+        let openings = self.targets.iter().zip(counts).map(|(target, count)| target.pool.open_ahead(count));
         tokio::select! {
-            _ = openings.join_all() => {}
+            _ = futures::future::join_all(openings) => {}
             () = self.control.stop.cancelled() => {}
         }
     }

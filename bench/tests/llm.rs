@@ -250,6 +250,69 @@ fn progress_is_written_while_the_run_goes_on() {
 }
 
 #[test]
+fn running_rates_and_medians_are_there_before_the_first_answer_is_complete() {
+    // One answer of two seconds: everything before its end comes from the stream itself.
+    let options = Options { ttft: Duration::from_millis(50), itl: Duration::from_millis(20), ..quick() };
+    let bench = Bench::new(Options { tokens: Some(100), ..options });
+    bench.run(&["-n", "1", "--progress-file", "progress.jsonl", "--quiet"]);
+    let text = std::fs::read_to_string(bench.file("progress.jsonl")).unwrap();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let under_way = lines.iter().filter(|line| line["done"] == 0 && !line["ttft_p50_ms"].is_null());
+    let rates: Vec<f64> =
+        under_way.filter_map(|line| line["completion_tokens_per_second"].as_f64()).collect();
+    assert!(rates.iter().any(|rate| (20.0..=60.0).contains(rate)), "fifty tokens a second: {text}");
+    let last = lines.last().unwrap();
+    assert!(last["ttft_p50_ms"].as_f64().unwrap() >= 49.0);
+    assert!(last["tpot_p50_ms"].as_f64().unwrap() >= 19.0);
+}
+
+#[test]
+fn calibration_learns_the_models_words_a_token() {
+    let bench = Bench::new(Options { words_per_token: 0.5, ..quick() });
+    let run = bench.run(&["-n", "4", "--isl", "300", "--calibrate"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let learnt = run.line["config"]["words_per_token"].as_f64().unwrap();
+    assert!((learnt - 0.5).abs() < 0.01, "{learnt}");
+    assert_eq!(run.line["config"]["sources"]["words_per_token"], "derived");
+    let tokens = run.line["prompt_tokens"]["avg"].as_f64().unwrap();
+    assert!((tokens - 300.0).abs() < 6.0, "{tokens} tokens where 300 were asked for");
+    // The requests to learn from are in no figure.
+    assert_eq!(run.summary().figures.requests.attempted, 4);
+}
+
+#[test]
+fn calibration_uses_the_prompts_of_the_library() {
+    let bench = Bench::new(Options { words_per_token: 0.8, ..quick() });
+    let lines: String =
+        (1..=60).map(|n| format!("{{\"prompt\": \"{}\"}}\n", "word ".repeat(n * 5))).collect();
+    std::fs::write(bench.file("prompts.jsonl"), lines).unwrap();
+    let run = bench.run(&["-n", "16", "--isl", "200", "--prompts", "prompts.jsonl", "--calibrate"]);
+    let tokens = run.line["prompt_tokens"]["avg"].as_f64().unwrap();
+    assert!((tokens - 200.0).abs() < 20.0, "{tokens} tokens where 200 were asked for: {}", run.stderr);
+}
+
+#[test]
+fn a_server_that_counts_no_tokens_cannot_be_learnt_from() {
+    let bench = Bench::new(Options { usage: UsagePlace::None, ..quick() });
+    let run = bench.run(&["-n", "1", "--isl", "100", "--calibrate"]);
+    assert_eq!(run.code, Some(2));
+    assert!(run.stderr.contains("--words-per-token"), "{}", run.stderr);
+}
+
+#[test]
+fn completions_are_printed_for_each_shell_without_anything_else_being_asked_for() {
+    let bench = Bench::new(quick());
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let run = bench.run(&["--completions", shell]);
+        assert_eq!(run.code, Some(0), "{shell}: {}", run.stderr);
+        assert!(run.stdout.contains("max-error-rate"), "{shell}");
+        assert!(run.summary.is_none());
+    }
+    assert_eq!(bench.run(&["--completions=tcsh"]).code, Some(2));
+}
+
+#[test]
 fn the_summary_can_go_to_standard_output() {
     let bench = Bench::new(quick());
     let run = bench.run(&["-n", "1", "--json"]);

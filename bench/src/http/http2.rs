@@ -118,13 +118,18 @@ struct Reached {
 }
 
 impl Http2 {
-    /// Opens a connection ahead of the first request.
+    /// Opens as many connections as `requests` at once need.
     pub(super) async fn open_ahead(
         &self,
         connector: &Connector,
         counters: &Counters,
+        requests: usize,
     ) -> Result<(), ConnectError> {
-        self.place(connector, counters).await.map(drop)
+        let mut places = Vec::new(); // held together, so that each takes room of its own
+        for _ in 0..requests {
+            places.push(self.place(connector, counters).await?);
+        }
+        Ok(())
     }
 
     /// Sends `request` on a connection with room, or a new one; once more if an old connection turned it away.
@@ -168,13 +173,8 @@ impl Http2 {
             match exchange(&place, head.clone(), body, sink, reached).await {
                 Ok(()) => return Ok((place.reused && !retried, retried)),
                 Err(error) => {
-                    let gone = error.is_io() || error.is_go_away() || error.is_reset();
                     if error.is_io() || error.is_go_away() {
                         place.connection.shared.closed.store(true, Relaxed);
-                    }
-                    if !gone && !place.reused {
-                        // The first words on a new connection made no sense: this is no HTTP/2.
-                        return Err(ConnectError::NoHttp2(error.to_string()).into());
                     }
                     if !place.reused || retried || reached.any_answer {
                         return Err(ExchangeError::Http2(error).into());
@@ -212,18 +212,25 @@ impl Http2 {
 async fn open(connector: &Connector) -> Result<Connection, ConnectError> {
     let shared = Arc::new(Shared::default());
     let io = Arrivals { stream: connector.open().await?, shared: Arc::clone(&shared) };
-    let (sender, driver) = h2::client::Builder::new()
+    let (sender, mut driver) = h2::client::Builder::new()
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .enable_push(false)
         .handshake::<_, Bytes>(io)
         .await
         .map_err(|error| ConnectError::NoHttp2(error.to_string()))?;
+    let ping = driver.ping_pong();
     let ending = Arc::clone(&shared);
     tokio::spawn(async move {
         let _ = driver.await; // each request on it hears why
         ending.closed.store(true, Relaxed);
     });
+    if let Some(mut ping) = ping {
+        // The answer comes after the server's settings, which say how many streams it takes; and a server that speaks
+        // something else gives itself away.
+        let answered = ping.ping(h2::Ping::opaque()).await;
+        answered.map_err(|error| ConnectError::NoHttp2(error.to_string()))?;
+    }
     Ok(Connection { sender, shared })
 }
 

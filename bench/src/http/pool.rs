@@ -5,6 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use futures::StreamExt;
+
 use super::connect::{ConnectError, Connector, Stream};
 use super::exchange::{Broken, ExchangeError, Finished, drain, exchange};
 use super::http2::Http2;
@@ -13,6 +15,9 @@ use super::response::Sink;
 
 /// How long the rest of a response whose answer is complete may take before the connection is given up.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
+
+/// Connections opened ahead at once.
+const OPEN_AHEAD_AT_ONCE: usize = 64;
 
 /// What connections did, over all origins.
 #[derive(Debug, Default)]
@@ -84,14 +89,16 @@ impl Pool {
         &self.connector
     }
 
-    /// Opens a connection ahead of the first request.
-    pub async fn open_ahead(&self) -> Result<(), ConnectError> {
+    /// Opens connections ahead of the first requests: as many as `requests` at once need. One that fails is left to the
+    /// request, which will say what is wrong.
+    pub async fn open_ahead(&self, requests: usize) {
         if let Some(http2) = &self.http2 {
-            return http2.open_ahead(&self.connector, &self.counters).await;
+            let _ = http2.open_ahead(&self.connector, &self.counters, requests).await;
+            return;
         }
-        let stream = self.open().await?;
-        self.put_back(stream, false);
-        Ok(())
+        let openings = futures::stream::iter(0..requests).map(|_| self.open());
+        let opened: Vec<_> = openings.buffer_unordered(OPEN_AHEAD_AT_ONCE).collect().await;
+        opened.into_iter().flatten().for_each(|stream| self.put_back(stream, false));
     }
 
     /// Sends `request` on an idle connection or a new one. An idle connection that dies before any byte of the

@@ -59,7 +59,7 @@ fn parse(bytes: &[u8]) -> io::Result<Option<(Request, usize, usize)>> {
     let target = parsed.path.unwrap_or("/");
     let mut request = Request {
         method: parsed.method.unwrap_or_default().to_owned(),
-        path: target.split('?').next().unwrap_or_default().to_owned(),
+        path: path_of(target).to_owned(),
         ..Request::default()
     };
     let mut length = 0;
@@ -77,6 +77,15 @@ fn parse(bytes: &[u8]) -> io::Result<Option<(Request, usize, usize)>> {
         return Err(io::Error::other("request too large"));
     }
     Ok(Some((request, head, length)))
+}
+
+/// The path of a request's target, which a proxy may have given whole (RFC 9112, 3.2.2).
+fn path_of(target: &str) -> &str {
+    let target = target.split('?').next().unwrap_or_default();
+    match target.split_once("://") {
+        Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
+        None => target,
+    }
 }
 
 /// What a generation request asks for, over the server's options.

@@ -13,7 +13,7 @@ use crate::cli::{Common, EXIT_CODES};
 use crate::endpoints::Endpoint;
 use crate::extra::Extra;
 use crate::failure::{Failure, Redactor};
-use crate::prompts::{self, Prompt, Source};
+use crate::prompts::{self, Lengths, Prompt, Source};
 use crate::session::Preparation;
 use crate::setup::{self, Refusal};
 use crate::workload::{Prepared, Workload};
@@ -46,8 +46,12 @@ pub(super) struct Cli {
 /// Input tokens of made-up prompts where nothing says otherwise.
 const DEFAULT_INPUT_TOKENS: u32 = 128;
 
-/// Words of the made-up prompts that are sent to learn from.
-const CALIBRATION_WORDS: [usize; REQUESTS] = [32, 64, 96, 128, 192, 256, 384, 512];
+/// The made-up prompts sent to learn from: the longest about as long as the run's own, so that they fit where those fit.
+fn prompts_to_learn_from(input_tokens: u32, seed: u64) -> Vec<Prompt> {
+    let longest = Lengths::default().words(input_tokens).max(32.0);
+    let words = |step: usize| (longest * step as f64 / REQUESTS as f64).round() as usize;
+    prompts::synthetic_of_lengths(&(1..=REQUESTS).map(words).collect::<Vec<_>>(), seed)
+}
 
 /// The requests of one run.
 pub(super) struct TextWorkload {
@@ -120,6 +124,7 @@ impl Tool for Cli {
         model: &str,
     ) -> Result<Preparation<TextWorkload>, Refusal> {
         let (text, seed, mode) = (&self.text, self.common.seed, self.mode());
+        let input_tokens = text.input_sequence_length.unwrap_or(DEFAULT_INPUT_TOKENS);
         let body = TextBody::new(&self.common, text, model);
         let library = self.library().await?;
         let calibration = match text.calibrate {
@@ -127,7 +132,7 @@ impl Tool for Cli {
             true => {
                 let prompts = match &library {
                     Some(library) => prompts::spread_by_length(library, REQUESTS),
-                    None => prompts::synthetic_of_lengths(&CALIBRATION_WORDS, seed),
+                    None => prompts_to_learn_from(input_tokens, seed),
                 };
                 Some(calibrate(&self.common, endpoints, mode, &body, prompts).await?)
             }
@@ -146,9 +151,7 @@ impl Tool for Cli {
         body.describe(text, &mut derived);
         let source = match library {
             Some(library) => Source::library(library, text.input_sequence_length, lengths, seed),
-            None => {
-                Source::synthetic(text.input_sequence_length.unwrap_or(DEFAULT_INPUT_TOKENS), lengths, seed)
-            }
+            None => Source::synthetic(input_tokens, lengths, seed),
         };
         let distinct = source.distinct().map(|distinct| distinct as u64);
         let workload = TextWorkload { source, mode, body };

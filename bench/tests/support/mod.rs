@@ -1,6 +1,8 @@
 //! What the integration tests share: a reference server in a thread, the real binary, its summary.
 #![allow(dead_code)] // each test binary uses a part of it
 
+pub mod network;
+
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
