@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::Value;
-use sqlx::PgPool;
 use support::agent::Agent;
 use support::control_plane::ControlPlane;
 use support::live::Live;
-use support::{database, workloads};
+use support::log_copy::LogCopy;
+use support::workloads;
 
 /// A plant with one finished (simulated) run in its log.
 async fn after_a_run() -> (ControlPlane, Agent, support::api::Api) {
@@ -86,32 +86,32 @@ async fn rebuilt_views_equal_the_live_ones_while_reads_go_on() {
 }
 
 #[tokio::test]
-async fn one_flipped_byte_is_found_at_its_position() {
-    let (mut plane, _agent, _admin) = after_a_run().await;
-    // The control plane stops; its database is started again alone by `verify` on a copy of the folder.
-    let (status, text) = plane.command(&["verify"]).await;
-    assert!(status.success(), "the log fits before: {text}");
-    let pool = database::open(&plane.database_url()).await;
-    let victim: i64 =
-        sqlx::query_scalar("select max(position) / 2 from events").fetch_one(&pool).await.expect("a log");
-    tamper(&pool, victim).await;
-    let (status, text) = plane.command(&["verify"]).await;
-    assert_eq!(status.code(), Some(3), "{text}");
-    assert!(text.contains(&victim.to_string()), "position {victim} is named: {text}");
-    plane.stop();
-}
+async fn a_flipped_byte_is_found_at_its_position_and_a_rewritten_log_by_a_checkpoint_kept_elsewhere() {
+    let (plane, mut agent, admin) = after_a_run().await;
+    agent.stop();
+    let kept = plane.log_file("kept-checkpoint");
+    let checkpoint = admin.post("/api/rpc/create_checkpoint", &serde_json::json!({})).await;
+    std::fs::write(&kept, checkpoint.ok::<Value>().to_string()).expect("kept");
+    let with_kept = ["verify", "--checkpoint", kept.to_str().expect("UTF-8")];
 
-/// What only the database's superuser can do: switch the guards off and change one byte.
-async fn tamper(pool: &PgPool, position: i64) {
-    let mut tx = pool.begin().await.expect("a transaction");
-    sqlx::query("set local session_replication_role = replica").execute(&mut *tx).await.expect("a superuser");
-    let changed = sqlx::query(
-        "update events set payload = overlay(payload placing 'X' from length(payload) / 2 for 1) where position = $1",
-    )
-    .bind(position)
-    .execute(&mut *tx)
-    .await
-    .expect("changed");
-    assert_eq!(changed.rows_affected(), 1);
-    tx.commit().await.expect("committed");
+    let copy = LogCopy::of(&plane).await;
+    let (status, text) = plane.command_on(&copy.url, &with_kept).await;
+    assert!(status.success(), "the copy fits: {text}");
+
+    // Consistent in itself, with another figure in it.
+    let victim = copy.head().await / 2;
+    copy.rewrite_from(victim, "{}").await;
+    let (status, text) = plane.command_on(&copy.url, &["verify"]).await;
+    assert!(status.success(), "on its own the rewritten log is consistent: {text}");
+    let (status, text) = plane.command_on(&copy.url, &with_kept).await;
+    assert_eq!(status.code(), Some(3), "{text}");
+    assert!(text.contains("rewritten"), "{text}");
+
+    copy.flip_a_byte(victim).await;
+    let (status, text) = plane.command_on(&copy.url, &["verify"]).await;
+    assert_eq!(status.code(), Some(3), "{text}");
+    assert!(text.contains(&format!("position {victim}")), "position {victim} is named: {text}");
+
+    let (status, text) = plane.command(&with_kept).await;
+    assert!(status.success(), "the log itself is untouched: {text}");
 }

@@ -105,13 +105,25 @@ impl ControlPlane {
 
     /// Runs a `benchtrail` subcommand on this folder and returns its exit status and output.
     pub async fn command(&self, args: &[&str]) -> (std::process::ExitStatus, String) {
-        let output = tokio::process::Command::new(binary("benchtrail"))
-            .args(args)
-            .arg("--dir")
-            .arg(self.dir())
-            .output()
-            .await
-            .expect("benchtrail starts");
+        self.benchtrail(args, None).await
+    }
+
+    /// The same on a database of another address.
+    pub async fn command_on(&self, url: &str, args: &[&str]) -> (std::process::ExitStatus, String) {
+        self.benchtrail(args, Some(url)).await
+    }
+
+    async fn benchtrail(
+        &self,
+        args: &[&str],
+        database_url: Option<&str>,
+    ) -> (std::process::ExitStatus, String) {
+        let mut command = tokio::process::Command::new(binary("benchtrail"));
+        command.args(args).arg("--dir").arg(self.dir()).env_remove("DATABASE_URL");
+        if let Some(url) = database_url {
+            command.env("DATABASE_URL", url);
+        }
+        let output = command.output().await.expect("benchtrail starts");
         let text = [output.stdout, output.stderr].map(|t| String::from_utf8_lossy(&t).into_owned()).concat();
         (output.status, text)
     }

@@ -11,6 +11,7 @@ pub mod browser;
 pub mod control_plane;
 pub mod database;
 pub mod live;
+pub mod log_copy;
 pub mod process;
 pub mod workloads;
 

@@ -307,8 +307,13 @@ impl Call<'_> {
 
     async fn verify_log(&self) -> Result<Answer, Failure> {
         let args: VerifyLog = self.args()?;
-        let options =
-            VerifyOptions { from: args.p_from.unwrap_or(1), to: args.p_to, ..VerifyOptions::default() };
+        let archive = log::Archive::open(&self.state.config.archive_dir())?;
+        let options = VerifyOptions {
+            from: args.p_from.unwrap_or(1),
+            to: args.p_to,
+            archive,
+            ..VerifyOptions::default()
+        };
         let report = log::verify(&self.state.pool, &options, |_| {}).await?;
         Answer::of(&crate::cli::verify_json(&report))
     }

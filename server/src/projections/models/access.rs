@@ -75,6 +75,21 @@ macro_rules! rights_table {
 }
 pub(crate) use rights_table;
 
+/// The columns that place a row of a run.
+pub(super) fn run_columns() -> Vec<Column> {
+    let mut columns: Vec<Column> =
+        ["org", "project_code", "workload_code"].map(|name| Column::shown(name, Kind::Text)).to_vec();
+    columns.push(Column::shown("run_number", Kind::Int));
+    columns
+}
+
+/// The columns that place a row of a job.
+pub(super) fn job_columns() -> Vec<Column> {
+    let mut columns = run_columns();
+    columns.extend(["scenario_code", "job"].map(|name| Column::shown(name, Kind::Text)));
+    columns
+}
+
 /// A row of a table of rights.
 pub trait RightsRow: Row<Key = (String, String)> {
     /// A project's first rights.

@@ -257,13 +257,8 @@ impl Row for JobRow {
 
     fn columns() -> Vec<Column> {
         use Kind::{Bool, Float, Int, Json, Text, Time};
-        let mut columns = vec![
-            Column::shown("org", Text),
-            Column::shown("project_code", Text),
-            Column::shown("workload_code", Text),
-            Column::shown("run_number", Int),
-            Column::shown("scenario_code", Text),
-            Column::shown("job", Text),
+        let mut columns = access::job_columns();
+        columns.extend([
             Column::shown("run", Text),
             Column::shown("server", Text),
             Column::shown("ordinal", Int),
@@ -312,7 +307,7 @@ impl Row for JobRow {
             Column::shown("simulated", Bool),
             Column::hidden("progress_seq", Int),
             Column::shown("position", Int),
-        ];
+        ]);
         columns.extend(access::columns());
         columns
     }

@@ -38,20 +38,15 @@ impl Row for LogLineRow {
 
     fn columns() -> Vec<Column> {
         use Kind::{Int, Text, Time};
-        let mut columns = vec![
-            Column::shown("org", Text),
-            Column::shown("project_code", Text),
-            Column::shown("workload_code", Text),
-            Column::shown("run_number", Int),
-            Column::shown("scenario_code", Text),
-            Column::shown("job", Text),
+        let mut columns = access::job_columns();
+        columns.extend([
             Column::shown("attempt", Int),
             Column::shown("source", Text),
             Column::shown("line_number", Int),
             Column::shown("line", Text),
             Column::shown("at", Time),
             Column::shown("position", Int),
-        ];
+        ]);
         columns.extend(access::columns());
         columns
     }

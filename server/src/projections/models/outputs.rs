@@ -105,13 +105,8 @@ impl Row for LlmOutputRow {
 
     fn columns() -> Vec<Column> {
         use Kind::{Bool, Float, Int, Json, Text, Time};
-        let mut columns = vec![
-            Column::shown("org", Text),
-            Column::shown("project_code", Text),
-            Column::shown("workload_code", Text),
-            Column::shown("run_number", Int),
-            Column::shown("scenario_code", Text),
-            Column::shown("job", Text),
+        let mut columns = access::job_columns();
+        columns.extend([
             Column::shown("run", Text),
             Column::shown("attempt", Int),
             Column::shown("model_code", Text),
@@ -138,7 +133,7 @@ impl Row for LlmOutputRow {
             Column::shown("position", Int),
             Column::shown("valid_from", Int),
             Column::shown("valid_to", Int),
-        ];
+        ]);
         columns.extend(access::columns());
         columns.extend(summary_columns::column_names().iter().map(|name| Column::shown(name, Float)));
         columns

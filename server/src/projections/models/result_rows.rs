@@ -64,13 +64,8 @@ impl Row for ResultJobRow {
 
     fn columns() -> Vec<Column> {
         use Kind::{Int, Json, Text};
-        let mut columns: Vec<Column> =
-            ["org", "project_code", "workload_code"].map(|n| Column::shown(n, Text)).to_vec();
-        columns.push(Column::shown("run_number", Int));
-        columns.extend(
-            ["scenario_code", "job", "run", "server", "config_code", "hostname"]
-                .map(|n| Column::shown(n, Text)),
-        );
+        let mut columns = access::job_columns();
+        columns.extend(["run", "server", "config_code", "hostname"].map(|n| Column::shown(n, Text)));
         columns.push(Column::hidden("spec", Json));
         columns.push(Column::shown("phase", Text));
         columns.push(Column::shown("attempt", Int));

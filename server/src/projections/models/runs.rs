@@ -74,11 +74,8 @@ impl Row for RunRow {
 
     fn columns() -> Vec<Column> {
         use Kind::{Bool, Int, Json, Text, Time};
-        let mut columns = vec![
-            Column::shown("org", Text),
-            Column::shown("project_code", Text),
-            Column::shown("workload_code", Text),
-            Column::shown("run_number", Int),
+        let mut columns = access::run_columns();
+        columns.extend([
             Column::shown("run", Text),
             Column::shown("status", Text),
             Column::shown("config_code", Text),
@@ -95,7 +92,7 @@ impl Row for RunRow {
             Column::shown("created_by", Text),
             Column::hidden("phases", Json),
             Column::shown("position", Int),
-        ];
+        ]);
         columns.extend(access::columns());
         columns
     }
@@ -137,13 +134,8 @@ impl Row for FlagRow {
 
     fn columns() -> Vec<Column> {
         use Kind::{Bool, Int, Text, Time};
-        let mut columns = vec![
-            Column::shown("org", Text),
-            Column::shown("project_code", Text),
-            Column::shown("workload_code", Text),
-            Column::shown("run_number", Int),
-            Column::shown("scenario_code", Text),
-            Column::shown("job", Text),
+        let mut columns = access::job_columns();
+        columns.extend([
             Column::shown("attempt", Int),
             Column::shown("rule", Text),
             Column::shown("message", Text),
@@ -154,7 +146,7 @@ impl Row for FlagRow {
             Column::shown("cleared_by", Text),
             Column::shown("cleared_reason", Text),
             Column::shown("position", Int),
-        ];
+        ]);
         columns.extend(access::columns());
         columns
     }

@@ -33,15 +33,8 @@ pub struct JobColumns {
 impl JobColumns {
     /// The columns, before those of the row itself.
     pub fn columns() -> Vec<Column> {
-        let mut columns = vec![
-            Column::shown("org", Kind::Text),
-            Column::shown("project_code", Kind::Text),
-            Column::shown("workload_code", Kind::Text),
-            Column::shown("run_number", Kind::Int),
-            Column::shown("scenario_code", Kind::Text),
-            Column::shown("job", Kind::Text),
-            Column::shown("attempt", Kind::Int),
-        ];
+        let mut columns = access::job_columns();
+        columns.push(Column::shown("attempt", Kind::Int));
         columns.extend(access::columns());
         columns
     }
