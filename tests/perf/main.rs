@@ -1,5 +1,5 @@
 //! Figures of the whole system, for `make bench`: live lag, the agent's own cost, the page. Not a test: nothing passes
-//! or fails, the figures are printed with the machine and the commit.
+//! or fails, the figures are printed; `scripts/bench` says the machine and the commit.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -13,9 +13,6 @@ use support::workloads;
 
 #[tokio::main]
 async fn main() {
-    println!("machine  {}", machine());
-    println!("commit   {}", commit());
-    println!();
     println!("| figure | value | aim |");
     println!("|---|---|---|");
 
@@ -153,21 +150,4 @@ async fn cpu_share(pid: u32, interval: Duration) -> f64 {
     let (before, began) = (used(), Instant::now());
     tokio::time::sleep(interval).await;
     (used() - before) / began.elapsed().as_secs_f64()
-}
-
-fn machine() -> String {
-    let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpu
-        .lines()
-        .find_map(|l| l.strip_prefix("model name"))
-        .unwrap_or("unknown")
-        .trim_matches([' ', '\t', ':']);
-    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    format!("{model}, {cores} cores, Linux {}", kernel.trim())
-}
-
-fn commit() -> String {
-    let output = std::process::Command::new("git").args(["describe", "--always", "--dirty"]).output();
-    output.map_or_else(|_| "unknown".to_owned(), |o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
 }
