@@ -55,11 +55,16 @@ pub fn full(value: f64) -> String {
     if value == value.trunc() && value.abs() < 1e15 { format!("{value:.0}") } else { format!("{value}") }
 }
 
-/// A signed percentage: `+3.7`, `−0.3`.
+/// A signed percentage: `+3.7`, `−0.3`, `+154`; `±0.0` for less than a twentieth of a per cent.
 pub fn signed_percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
-    let text = significant(percent.abs());
-    if percent < 0.0 { format!("−{text}") } else { format!("+{text}") }
+    let size = percent.abs();
+    let text = if size < 99.95 { format!("{size:.1}") } else { thousands(size.round()) };
+    match percent {
+        _ if text == "0.0" => "±0.0".to_owned(),
+        p if p < 0.0 => format!("−{text}"),
+        _ => format!("+{text}"),
+    }
 }
 
 fn thousands(whole: f64) -> String {
@@ -83,10 +88,16 @@ pub fn gigabytes(bytes: f64) -> f64 {
     bytes / 1e9
 }
 
-/// A length of time for people: `46 s`, `2:23 min`, `1:07 h`.
+/// `1 line`, `78 lines`.
+pub fn counted(number: i64, thing: &str) -> String {
+    format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// A length of time for people: `0.7 s`, `46 s`, `2:23 min`, `1:07 h`.
 pub fn duration(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as i64;
     match whole {
+        _ if seconds < 9.95 => format!("{:.1} s", seconds.max(0.0)),
         0..60 => format!("{whole} s"),
         60..3600 => format!("{}:{:02} min", whole / 60, whole % 60),
         _ => format!("{}:{:02} h", whole / 3600, whole % 3600 / 60),
@@ -197,6 +208,20 @@ mod tests {
     }
 
     #[test]
+    fn a_difference_is_written_with_its_sign_and_no_false_digits() {
+        for (fraction, text) in [
+            (0.037, "+3.7"),
+            (-0.003, "−0.3"),
+            (1.5402, "+154"),
+            (0.0004, "±0.0"),
+            (-0.0004, "±0.0"),
+            (35.0, "+3\u{202f}500"),
+        ] {
+            assert_eq!(signed_percent(fraction), text, "{fraction}");
+        }
+    }
+
+    #[test]
     fn what_was_not_measured_is_a_dash() {
         assert_eq!(maybe(None), "–");
         assert_eq!(significant(f64::NAN), "–");
@@ -220,7 +245,16 @@ mod tests {
     }
 
     #[test]
+    fn one_thing_is_no_things() {
+        assert_eq!(
+            (counted(1, "line"), counted(1200, "line")),
+            ("1 line".to_owned(), "1\u{202f}200 lines".to_owned())
+        );
+    }
+
+    #[test]
     fn lengths_of_time_read_well() {
+        assert_eq!(duration(0.73), "0.7 s");
         assert_eq!(duration(46.2), "46 s");
         assert_eq!(duration(143.0), "2:23 min");
         assert_eq!(duration(4020.0), "1:07 h");

@@ -110,10 +110,10 @@ pub fn figure(categories: &[Category], metric: &Column, colour: impl Fn(&str) ->
 /// The end of a long name: what tells it from others.
 fn shorten(name: &str) -> String {
     let length = name.chars().count();
-    if length <= 28 {
+    if length <= 40 {
         return name.to_owned();
     }
-    format!("…{}", name.chars().skip(length - 27).collect::<String>())
+    format!("…{}", name.chars().skip(length - 39).collect::<String>())
 }
 
 #[cfg(test)]
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_long_name_keeps_its_end() {
-        assert_eq!(shorten("meta-llama/Llama-3.3-70B-Instruct-FP8").chars().count(), 28);
+        assert_eq!(shorten(&"x".repeat(60)).chars().count(), 40);
         assert_eq!(shorten("short"), "short");
     }
 }

@@ -108,6 +108,11 @@ pub fn source_name(source: &str) -> String {
     format!("{} {index}", word.to_uppercase()).trim_end().to_owned()
 }
 
+/// The seconds across, at least ten: a job that just began is no full width of noise.
+fn span(begin: f64, end: f64) -> f64 {
+    ((end - begin) / 1000.0).max(10.0)
+}
+
 /// The bands of a job's phases, in seconds since `begin`.
 fn bands(feed: &JobFeed, begin: f64, end: f64) -> Vec<Value> {
     let seconds = |at: f64| (at - begin) / 1000.0;
@@ -123,7 +128,7 @@ fn bands(feed: &JobFeed, begin: f64, end: f64) -> Vec<Value> {
             _ => 16,
         };
         // A band too narrow for its name goes without.
-        let wide = (until - at) / (end - begin).max(1.0) > 0.09;
+        let wide = (until - at) / 1000.0 / span(begin, end) > 0.09;
         bands.push(json!({
             "type": "rect", "layer": "below", "xref": "x", "yref": "paper", "x0": seconds(*at), "x1": seconds(until), "y0": 0, "y1": 1,
             "line": {"width": 0}, "fillcolor": format!("--ink-3@{shade}"),
@@ -132,6 +137,11 @@ fn bands(feed: &JobFeed, begin: f64, end: f64) -> Vec<Value> {
         }));
     }
     bands
+}
+
+/// A single point is no line.
+fn mode(points: usize) -> &'static str {
+    if points == 1 { "markers" } else { "lines" }
 }
 
 /// Draws a quantity of an attempt. `colour` is the server's token. Nothing is drawn where nothing was sampled.
@@ -175,8 +185,8 @@ pub fn figure(feed: &JobFeed, quantity: &Quantity, colour: &str) -> Figure {
         let shade = if many { 44 + place * 56 / (lines.len() - 1) } else { 100 };
         let colour = if !many && place == 1 { "--ink-3".to_owned() } else { format!("{colour}/{shade}") };
         traces.push(json!({
-            "x": seconds(line), "y": line.iter().map(|p| shown(p.avg)).collect::<Vec<_>>(), "name": name, "mode": "lines",
-            "hovertemplate": format!("%{{y:.3~s}} {}", quantity.unit), "line": {"width": if many { 1.0 } else { 1.5 }, "color": colour},
+            "x": seconds(line), "y": line.iter().map(|p| shown(p.avg)).collect::<Vec<_>>(), "name": name, "mode": mode(line.len()),
+            "hovertemplate": format!("%{{y:.3~s}} {}", quantity.unit), "marker": {"size": 5, "color": colour}, "line": {"width": if many { 1.0 } else { 1.5 }, "color": colour},
         }));
     }
 
@@ -200,7 +210,7 @@ pub fn figure(feed: &JobFeed, quantity: &Quantity, colour: &str) -> Figure {
             "font": {"size": 12, "color": "--ink-3"}}),
         ));
     }
-    let span = ((end - begin) / 1000.0).max(10.0);
+    let span = span(begin, end);
     Figure {
         traces,
         layout: layout(json!({
@@ -269,7 +279,7 @@ pub fn throughput(feed: &JobFeed, colour: &str) -> Figure {
         })],
         layout: layout(json!({
             "shapes": bands(feed, begin, end), "margin": {"l": 40, "r": 4, "t": 4, "b": 22},
-            "xaxis": axis(json!({"showgrid": false, "range": [0, ((end - begin) / 1000.0).max(10.0)], "ticksuffix": " s", "nticks": 8, "showspikes": true})),
+            "xaxis": axis(json!({"showgrid": false, "range": [0, span(begin, end)], "ticksuffix": " s", "nticks": 8, "showspikes": true})),
             "yaxis": axis(json!({"range": [0, tick_values.last().copied().unwrap_or(1.0) * HEADROOM], "tickvals": tick_values, "fixedrange": true})),
         })),
         head: vec!["Second".to_owned(), "tok/s".to_owned()],

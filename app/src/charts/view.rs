@@ -140,7 +140,7 @@ pub fn Chart(
             <div
                 class="figure-plot"
                 node_ref=element
-                role="img"
+                role="group"
                 aria-label=label
                 hidden=move || empty.get() || as_table.get() || trouble.get().is_some()
             ></div>

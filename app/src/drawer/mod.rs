@@ -1,5 +1,6 @@
 //! The drawer at the right: the one place for details. Its address says what it shows; it never covers what it explains.
 
+mod check;
 mod event;
 mod job_events;
 mod proof;

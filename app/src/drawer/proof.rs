@@ -6,10 +6,11 @@ use leptos_router::hooks::use_location;
 use wasm_bindgen_futures::spawn_local;
 
 use super::Head;
+use super::check::CheckProof;
 use crate::browser::api::{self, Trouble};
 use crate::browser::page::Page;
 use crate::browser::remote::use_rows;
-use crate::format::{clock, count, millis, short_hash};
+use crate::format::{clock, count, counted, millis, short_hash};
 use crate::frame::drawer_href;
 use crate::metrics::{calculation, column};
 use crate::parts::states::{Skeleton, trouble_view};
@@ -126,15 +127,22 @@ fn verdict(row: &Row, metric: &str) -> AnyView {
     .into_any()
 }
 
-fn evidence(history: &History, job: &str, metric: &str, row: Row) -> AnyView {
-    let output = history.events.iter().find(|e| e.event_type.starts_with("tool_output."));
-    let completed = history.events.iter().find(|e| e.event_type == "job.completed");
-    let argv: Vec<String> = output
+/// The tool's command line as it ran.
+pub(super) fn tool_argv(history: &History) -> Vec<String> {
+    history
+        .events
+        .iter()
+        .find(|e| e.event_type.starts_with("tool_output."))
         .and_then(|e| e.payload.pointer("/invocation/argv"))
         .and_then(|v| v.as_array())
         .map(|list| list.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect())
-        .unwrap_or_default();
-    let proof = serde_json::to_string_pretty(history).unwrap_or_default();
+        .unwrap_or_default()
+}
+
+fn evidence(history: &History, job: &str, metric: &str, row: Row) -> AnyView {
+    let output = history.events.iter().find(|e| e.event_type.starts_with("tool_output."));
+    let completed = history.events.iter().find(|e| e.event_type == "job.completed");
+    let argv = tool_argv(history);
     view! {
         <section data-testid="chain">
             <div class="command-head"><h3>"Chain"</h3><span class="meta">"position in the log"</span></div>
@@ -157,7 +165,7 @@ fn evidence(history: &History, job: &str, metric: &str, row: Row) -> AnyView {
             <div class="command-head"><h3>"Events"</h3><span class="meta">"UTC · actor · hash · position"</span></div>
             <EventList events=history.events.clone()/>
         </section>
-        <div class="actions"><CopyButton text=Signal::stored(proof) word="Copy as JSON" class="button"/></div>
+        <CheckProof history=history.clone() job=job.to_owned() metric=metric.to_owned() row/>
     }
     .into_any()
 }
@@ -210,12 +218,12 @@ fn facts(output: Option<&EventView>, completed: Option<&EventView>, row: &Row) -
     if let Some(samples) =
         completed.and_then(|e| e.payload.get("telemetry_samples")).and_then(serde_json::Value::as_i64)
     {
-        pairs.push(("Telemetry", format!("{} samples taken by the agent", count(samples)).into_any()));
+        pairs.push(("Telemetry", format!("{} taken by the agent", counted(samples, "sample")).into_any()));
     }
     if let Some(lines) =
         completed.and_then(|e| e.payload.get("log_lines")).and_then(serde_json::Value::as_i64)
     {
-        pairs.push(("Logs", format!("{} lines read by the agent", count(lines)).into_any()));
+        pairs.push(("Logs", format!("{} read by the agent", counted(lines, "line")).into_any()));
     }
     if let Some(offset) = text("/summary/host/clock_offset_ms").filter(|o| o != "null") {
         pairs.push(("Clock", format!("{offset} ms from NTP").into_any()));

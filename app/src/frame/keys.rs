@@ -5,16 +5,39 @@ use leptos_router::NavigateOptions;
 use leptos_router::hooks::{use_location, use_navigate};
 use wasm_bindgen::JsCast;
 
-const KEYS: [(&str, &str); 9] = [
-    ("/ or Ctrl K", "jump to any key"),
-    ("g d", "dashboard"),
-    ("g p", "projects"),
-    ("g r", "reporting"),
-    ("g h", "hardware"),
-    ("g a", "audit"),
-    ("t", "light or dark"),
-    ("Esc", "close the drawer"),
-    ("?", "these keys"),
+const KEYS: [(&str, &[(&str, &str)]); 3] = [
+    (
+        "Anywhere",
+        &[
+            ("/ or Ctrl K", "jump to any key"),
+            ("Esc", "close the drawer or this list"),
+            ("t", "light or dark"),
+            ("?", "these keys"),
+        ],
+    ),
+    (
+        "Go to",
+        &[
+            ("g d", "dashboard"),
+            ("g p", "projects"),
+            ("g r", "reporting"),
+            ("g m", "monitoring"),
+            ("g l", "leaderboard"),
+            ("g h", "hardware"),
+            ("g c", "catalogue"),
+            ("g a", "audit"),
+        ],
+    ),
+    (
+        "In Reporting",
+        &[
+            ("j k", "next row, row before"),
+            ("Enter", "open the row's job"),
+            ("x", "pick the row for comparison"),
+            ("b", "pin the row as the baseline"),
+            ("c", "go to the comparison"),
+        ],
+    ),
 ];
 
 /// Whether the keyboard is in a field.
@@ -70,7 +93,9 @@ pub fn Keys() -> impl IntoView {
                 "p" => "/projects",
                 "r" => "/reporting",
                 "m" => "/monitoring",
+                "l" => "/leaderboard",
                 "h" => "/hardware",
+                "c" => "/catalogue",
                 "a" => "/audit",
                 _ => return,
             };
@@ -85,18 +110,32 @@ pub fn Keys() -> impl IntoView {
         }
     });
     on_cleanup(move || handle.remove());
+    // The focus goes into the list, and back to where it was.
+    let close = NodeRef::<leptos::html::Button>::new();
+    let before = StoredValue::new_local(None::<web_sys::HtmlElement>);
+    Effect::new(move |_| {
+        if shown.get() {
+            if let Some(close) = close.get() {
+                before.set_value(document().active_element().and_then(|e| e.dyn_into().ok()));
+                let _ = close.focus();
+            }
+        } else if let Some(before) = before.try_update_value(Option::take).flatten() {
+            let _ = before.focus();
+        }
+    });
     view! {
         <Show when=move || shown.get()>
             <div class="dialog" role="dialog" aria-modal="true" aria-labelledby="keys-title" data-testid="keys">
                 <div class="section-head">
                     <h2 id="keys-title">"Keys"</h2>
                     <div class="actions">
-                        <button type="button" class="button button-quiet" on:click=move |_| shown.set(false)>"Close"</button>
+                        <button type="button" class="button button-quiet" data-testid="close-keys" node_ref=close on:click=move |_| shown.set(false)>"Close"</button>
                     </div>
                 </div>
-                <dl class="definitions">
-                    {KEYS.map(|(key, what)| view! { <dt><kbd>{key}</kbd></dt><dd>{what}</dd> }).collect_view()}
-                </dl>
+                {KEYS.map(|(group, keys)| {
+                    let keys = keys.iter().map(|(key, what)| view! { <dt><kbd>{*key}</kbd></dt><dd>{*what}</dd> });
+                    view! { <h3>{group}</h3><dl class="definitions">{keys.collect_view()}</dl> }
+                }).collect_view()}
             </div>
         </Show>
     }

@@ -20,8 +20,10 @@ use leptos::prelude::*;
 use leptos_router::hooks::use_location;
 
 use crate::browser::page::Page;
+use crate::browser::remote::use_rows;
 use crate::parts::PageHead;
 use crate::parts::states::{Empty, Skeleton, trouble_view};
+use crate::state::nearest::nearest;
 
 /// While it is not known who reads.
 #[component]
@@ -46,18 +48,54 @@ pub fn NotFound() -> impl IntoView {
     }
 }
 
-/// Nothing has this key, or the reader may not see it: the same answer, so that nothing is given away.
+/// The keys of what there is of a kind, for those who mistyped one.
+fn known_keys(what: &str) -> (&'static str, &'static [&'static str]) {
+    match what {
+        "job" => (
+            "/api/v_jobs?select=org,project_code,workload_code,run_number,scenario_code&order=position.desc&limit=2000",
+            &["org", "project_code", "workload_code", "run_number", "scenario_code"],
+        ),
+        "run" => (
+            "/api/v_runs?select=org,project_code,workload_code,run_number&order=position.desc&limit=2000",
+            &["org", "project_code", "workload_code", "run_number"],
+        ),
+        _ => ("/api/v_projects?select=org,project_code&limit=2000", &["org", "project_code"]),
+    }
+}
+
+/// Nothing has this key, or the reader may not see it: the same answer, so that nothing is given away. What the reader
+/// may see and is most alike is offered.
 pub fn unknown_key(what: &str, key: &str) -> AnyView {
     let page = Page::expect();
     let words = format!("There is no {what} {key}, or you may not see it.");
     let up = key.rsplit_once('/').map(|(up, _)| up.to_owned()).filter(|up| up.contains('/'));
+    let (request, parts) = known_keys(what);
+    let known = use_rows(move || Some(request.to_owned()));
+    let wanted = key.to_owned();
+    let alike = move || {
+        let rows = known.all();
+        let keys =
+            rows.iter().map(|row| parts.iter().map(|part| row.text(part)).collect::<Vec<_>>().join("/"));
+        let found = nearest(&wanted, keys, 3);
+        (!found.is_empty()).then(|| {
+            let links = found.into_iter().map(|key| view! { <li><a class="key link" href=format!("/projects/{key}")>{key.clone()}</a></li> });
+            view! {
+                <div class="nearest" data-testid="nearest">
+                    <p>"Did you mean"</p>
+                    <ul>{links.collect_view()}</ul>
+                </div>
+            }
+        })
+    };
     view! {
-        <div data-testid="not-found">
-            <Empty words>
+        <div class="empty" data-testid="not-found">
+            <p>{words}</p>
+            {alike}
+            <div class="actions">
                 {up.map(|up| view! { <a class="button" href=format!("/projects/{up}")>{up.clone()}</a> })}
                 <a class="button" href="/projects">"All projects"</a>
                 {(!untrack(|| page.signed_in())).then(|| view! { <a class="button button-primary" href="/sign-in">"Sign in"</a> })}
-            </Empty>
+            </div>
         </div>
     }
     .into_any()

@@ -49,8 +49,10 @@ pub fn Project(org: String, project: String) -> impl IntoView {
                 projects.first().map(|p| format!("{} · visible to {} · {} workloads, {} runs", p.text("name"), visible_to(&p.text("visibility")), maybe_count(p.whole("workloads")), maybe_count(p.whole("runs")))).into_any()
             }
         >
-            <a class="button" href=report>"Open in Reporting"</a>
-            {untrack(|| page.signed_in()).then(|| view! { <a class="button button-primary" href=add.clone() data-testid="add-workload">"Add workload"</a> })}
+            <Show when=move || projects.first().is_some()>
+                <a class="button" href=report.clone()>"Open in Reporting"</a>
+                {untrack(|| page.signed_in()).then(|| view! { <a class="button button-primary" href=add.clone() data-testid="add-workload">"Add workload"</a> })}
+            </Show>
         </PageHead>
         {once_there(projects, 8, move || super::unknown_key("project", &key), move || view! { <Body workloads runs servers/> }.into_any())}
     }

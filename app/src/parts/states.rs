@@ -40,6 +40,20 @@ pub fn Empty(
     }
 }
 
+/// What only those may do who are signed in.
+#[component]
+pub fn Forbidden(
+    /// What they may do: `make projects`.
+    what: &'static str,
+) -> impl IntoView {
+    view! {
+        <div class="empty" data-testid="forbidden">
+            <p>{format!("Visitors see what is public. Sign in to {what}.")}</p>
+            <div class="actions"><a class="button button-primary" href="/sign-in">"Sign in"</a></div>
+        </div>
+    }
+}
+
 /// An error: its code, what happened, what to do.
 pub fn trouble_view(trouble: &Trouble, retry: impl Fn() + 'static) -> AnyView {
     let page = Page::expect();

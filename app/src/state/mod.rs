@@ -7,6 +7,8 @@ pub mod cursor;
 pub mod job_feed;
 pub mod job_view;
 pub mod live;
+pub mod nearest;
+pub mod proof_file;
 pub mod query;
 pub mod report;
 pub mod report_view;

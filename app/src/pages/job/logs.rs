@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use super::View;
-use crate::format::{clock, count};
+use crate::format::{clock, count, counted};
 use crate::state::job_feed::{Hits, LogLine, Window, around, level};
 use crate::state::job_view::SOURCES;
 
@@ -96,9 +96,9 @@ pub(super) fn Logs(view: View) -> impl IntoView {
     let found = move || {
         let (shown, total) = (shown.get() as i64, total.get() as i64);
         if search.with(String::is_empty) {
-            format!("{} lines", count(total))
+            counted(total, "line")
         } else {
-            format!("{} of {} lines", count(shown), count(total))
+            format!("{} of {}", count(shown), counted(total, "line"))
         }
     };
     view! {

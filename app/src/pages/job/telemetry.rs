@@ -7,7 +7,7 @@ use crate::browser::page::Page;
 use crate::charts::Figure;
 use crate::charts::telemetry::{self, Quantity};
 use crate::charts::view::{Chart, Zooming};
-use crate::format::count;
+use crate::format::counted;
 use crate::row::Row;
 use crate::state::colours::Kind;
 
@@ -52,7 +52,10 @@ pub(super) fn Telemetry(view: View) -> impl IntoView {
             if samples == 0 {
                 "sampled by the agent while the job runs".to_owned()
             } else {
-                format!("1 Hz, {} samples a source · shaded: serving, drain · drag to zoom", count(samples))
+                format!(
+                    "1 Hz, {} a source · shaded: serving, drain · drag to zoom",
+                    counted(samples, "sample")
+                )
             }
         })
     };

@@ -16,6 +16,7 @@ use crate::browser::api::Trouble;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
 use crate::parts::PageHead;
+use crate::parts::states::Forbidden;
 use crate::state::live;
 use crate::state::query::Query;
 
@@ -86,7 +87,8 @@ pub fn NewProject() -> impl IntoView {
     readiness::check_while_typing(form, servers);
 
     if !untrack(|| page.signed_in()) {
-        return super::unknown_key("page for visitors:", "/projects/new");
+        return view! { <PageHead title="New project"/><Forbidden what="make projects and run benchmarks"/> }
+            .into_any();
     }
     let title = if form.existing.is_some() { "New workload" } else { "New project" };
     view! {

@@ -114,7 +114,9 @@ pub(super) fn Charts(view: View) -> impl IntoView {
             <div class="chart-head">
                 <nav class="tabs" aria-label="Chart">{tabs.collect_view()}</nav>
                 <div class="chart-axes">
+                    <Show when=move || !is("cost")>
                     <Metric label="Metric" testid="chart-y" value=Signal::derive(move || settings.view.with(|v| v.y.clone())) set=move |key| settings.look(|v| v.show(|v| v.y = key))/>
+                    </Show>
                     <Show when=move || is("pareto")>
                         <Metric label="against" testid="chart-x" value=Signal::derive(move || settings.view.with(|v| v.x.clone())) set=move |key| settings.look(|v| v.show(|v| v.x = key))/>
                     </Show>

@@ -1,0 +1,68 @@
+//! Everybody can use it: axe finds nothing on any page in light and dark, nothing is wider than a phone.
+
+use serde_json::{Value, json};
+use support::binaries::cache;
+use support::browser::{Browser, DESKTOP, PHONE, Window};
+
+use crate::measured::Measured;
+use crate::pages::{fits_the_window, visit};
+
+const JOB: &str = "main/sizing/fast/1/c4-isl64-osl8";
+
+fn pages() -> Vec<String> {
+    let mut pages: Vec<String> = [
+        "/",
+        "/projects",
+        "/projects/new",
+        "/projects/main/sizing",
+        "/projects/main/sizing/fast/1",
+        "/projects/main/sizing/fast/9",
+        "/reporting",
+        "/reporting?tab=concurrency",
+        "/monitoring",
+        "/leaderboard?simulated=true",
+        "/hardware",
+        "/catalogue",
+        "/audit",
+        "/profile",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    pages.push(format!("/projects/{JOB}"));
+    pages.push(format!("/projects/{JOB}?drawer=proof&job={JOB}&metric=output_tokens_per_second"));
+    pages.push(format!("/reporting?as-of=100000&pick={JOB}&pick=main/sizing/slow/1/c2-isl64-osl8"));
+    pages
+}
+
+#[tokio::test]
+async fn axe_finds_nothing_in_light_and_dark_and_a_phone_shows_every_page() {
+    let measured = Measured::start().await;
+    let axe = cache().join("npm/axe.min.js");
+    let axe = std::fs::read_to_string(&axe)
+        .unwrap_or_else(|e| panic!("{}: {e}: run scripts/setup test first", axe.display()));
+    let mut found = Vec::new();
+    for (scheme, window) in [("light", DESKTOP), ("dark", Window { dark: true, ..DESKTOP }), ("phone", PHONE)]
+    {
+        let browser = measured.browser(window).await;
+        for path in pages() {
+            visit(&browser, &path).await;
+            if scheme == "phone" {
+                fits_the_window(&browser, &path).await;
+            }
+            found.extend(
+                violations(&browser, &axe).await.into_iter().map(|v| format!("{scheme} {path}: {v}")),
+            );
+        }
+        browser.close().await;
+    }
+    assert_eq!(found, Vec::<String>::new());
+}
+
+/// What axe finds on the page: rule and elements.
+async fn violations(browser: &Browser, axe: &str) -> Vec<String> {
+    browser.run(axe, json!([])).await;
+    let script = "const done = arguments[0]; axe.run({resultTypes: ['violations']}).then(r => done(r.violations.map(v => \
+        `${v.id} (${v.impact}): ${v.nodes.map(n => n.html.slice(0, 160)).slice(0, 3).join(' | ')}`)), e => done([String(e)]))";
+    let found = browser.client.execute_async(script, vec![]).await.expect("axe runs");
+    found.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}

@@ -1,0 +1,48 @@
+//! What every page has in common: how it is waited for, and what it must never do.
+
+use serde_json::{Value, json};
+use support::browser::Browser;
+
+/// Opens a page and waits until it has settled: no skeleton, charts in sight drawn.
+pub async fn visit(browser: &Browser, path: &str) {
+    browser.goto(path).await;
+    browser.see("rail").await;
+    settle(browser, path).await;
+}
+
+/// Waits until nothing is missing any more.
+pub async fn settle(browser: &Browser, what: &str) {
+    browser
+        .until(
+            &format!("{what} to settle"),
+            "return document.querySelector('h1') !== null && document.querySelector('[data-testid=skeleton]') === null \
+             && Array.from(document.querySelectorAll('.figure-plot')).every(p => { \
+                const r = p.getBoundingClientRect(); return r.top > innerHeight || r.height === 0 || p.querySelector('.main-svg') !== null })",
+        )
+        .await;
+}
+
+/// Waits until a script yields exactly this.
+pub async fn becomes(browser: &Browser, what: &str, script: &str, wanted: Value) {
+    let same = format!("return JSON.stringify((() => {{ {script} }})()) === {}", json!(wanted.to_string()));
+    browser.until(what, &same).await;
+}
+
+/// No request of the page was answered with an error.
+pub async fn asked_for_nothing_missing(browser: &Browser) {
+    let refused = "return performance.getEntriesByType('resource').filter(r => r.responseStatus >= 400).map(r => `${r.responseStatus} ${r.name}`)";
+    assert_eq!(browser.run(refused, json!([])).await, json!([]), "the page asked for what is not there");
+}
+
+/// Nothing is wider than the window.
+pub async fn fits_the_window(browser: &Browser, path: &str) {
+    let wide =
+        browser.run("return document.documentElement.scrollWidth - window.innerWidth", json!([])).await;
+    assert!(wide.as_i64().unwrap_or(0) <= 0, "{path} scrolls sideways by {wide} pixels");
+}
+
+/// Presses a key on the page.
+pub async fn press(browser: &Browser, key: &str) {
+    let script = "window.dispatchEvent(new KeyboardEvent('keydown', {key: arguments[0], bubbles: true}))";
+    browser.run(script, json!([key])).await;
+}
