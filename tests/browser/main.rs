@@ -4,5 +4,6 @@ mod access;
 mod job_page;
 mod measured;
 mod pages;
+mod recovery;
 mod reporting;
 mod user_path;

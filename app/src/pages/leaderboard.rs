@@ -1,17 +1,18 @@
-//! Leaderboard: the best job of each workload, by one figure. Simulated and flagged results are left out.
+//! Leaderboard: the best scenario of each workload and server, by one figure. Simulated and flagged results are left out.
 
+use events::metrics::Direction;
 use leptos::prelude::*;
 use leptos_router::hooks::use_location;
 
 use crate::browser::page::Page;
 use crate::browser::remote::{keep_live, use_rows};
-use crate::format::{ABSENT, maybe_count};
+use crate::format::{ABSENT, maybe_count, significant};
 use crate::metrics::{Column, column};
 use crate::parts::states::{Empty, when_there};
 use crate::parts::{PageHead, swatch, tables};
-use crate::row::Row;
 use crate::state::colours::Kind;
 use crate::state::query::Query;
+use crate::state::ranking::{Place, ranking};
 
 /// Word in the URL, tab, figure.
 const TABS: [(&str, &str, &str); 4] = [
@@ -72,7 +73,7 @@ pub fn Leaderboard() -> impl IntoView {
             6,
             || view! { <Empty words="No result qualifies yet: complete a run on real hardware, or show simulated results."/> }.into_any(),
             move |rows| match column(tab.get_untracked().2) {
-                Some(c) => ranking(&best_of_each(&rows), c),
+                Some(c) => board(&ranking(&rows, c.key, c.direction() == Direction::Lower), c),
                 None => ().into_any(),
             },
         )}
@@ -80,20 +81,7 @@ pub fn Leaderboard() -> impl IntoView {
     .into_any()
 }
 
-/// The first row of each workload; the rows come best first.
-pub fn best_of_each(rows: &[Row]) -> Vec<Row> {
-    let mut best: Vec<Row> = Vec::new();
-    let workload =
-        |r: &Row| (r.text("org"), r.text("project_code"), r.text("workload_code"), r.text("hostname"));
-    for row in rows {
-        if !best.iter().any(|b| workload(b) == workload(row)) {
-            best.push(row.clone());
-        }
-    }
-    best
-}
-
-fn ranking(rows: &[Row], by: &'static Column) -> AnyView {
+fn board(places: &[Place], by: &'static Column) -> AnyView {
     let others: Vec<&Column> = [
         "output_tokens_per_second",
         "ttft_p99_ms",
@@ -107,7 +95,7 @@ fn ranking(rows: &[Row], by: &'static Column) -> AnyView {
     .collect();
     let head = |c: &Column| view! { <th scope="col" class="number" title=c.definition()>{c.head()}" "<span class="unit">{c.unit()}</span></th> };
     let heads = others.iter().map(|c| head(c)).collect_view();
-    let hero = rows.first().map(|first| {
+    let hero = places.first().map(|Place { row: first, .. }| {
         let facts = [
             ("Framework", format!("{} {}", first.text("framework_code"), first.text("framework_version"))),
             ("Precision", first.maybe_text("quantization").unwrap_or_else(|| "as published".into())),
@@ -125,17 +113,25 @@ fn ranking(rows: &[Row], by: &'static Column) -> AnyView {
             </section>
         }
     });
-    let lines = rows.iter().enumerate().map(|(place, row)| {
+    let lines = places.iter().map(|place| {
+        let row = &place.row;
+        let rank = format!("{}{}", if place.shared { "=" } else { "" }, place.rank);
+        let why = if place.shared { "its interval overlaps with another's: nobody knows who is better" } else { "" };
+        let (interval, runs) = match place.interval {
+            Some(i) => (format!("±{}", significant(i.half)), format!("mean {} of {} runs", significant(i.mean), i.runs)),
+            None => (ABSENT.to_owned(), "ran once: repeat the run for an interval".to_owned()),
+        };
         let cells = others.iter().map(|c| tables::cell(row, c, c.key == "ttft_p99_ms" || c.key == "output_tokens_per_second")).collect_view();
         view! {
             <tr>
-                <td class="number card-figure" data-label="Rank">{place + 1}</td>
+                <td class="number card-figure" data-label="Rank" title=why>{rank}</td>
                 <th scope="row" class="card-title"><a class="key" href=row.job_path()>{swatch(Kind::Model, &row.text("model_code"))}{row.text("workload_code")}</a></th>
                 <td><span class="key">{format!("{} {}", row.text("framework_code"), row.text("framework_version"))}</span></td>
                 <td class="optional">{row.maybe_text("quantization").unwrap_or_else(|| ABSENT.into())}</td>
                 <td class="key">{row.text("scenario_code")}</td>
                 <td class="number optional">{maybe_count(row.whole("concurrency"))}</td>
                 <td class="number card-figure strong" data-label=by.head() data-unit=by.unit()>{tables::figure(row, by.key)}</td>
+                <td class="number quiet" title=runs>{interval}</td>
                 {cells}
             </tr>
         }
@@ -155,13 +151,14 @@ fn ranking(rows: &[Row], by: &'static Column) -> AnyView {
                         <th scope="col">"Traffic"</th>
                         <th scope="col" class="number optional">"Conc."</th>
                         {head(by)}
+                        <th scope="col" class="number" title="the 95 % interval over repeated runs">"95 % "<span class="unit">{by.unit()}</span></th>
                         {heads}
                     </tr>
                 </thead>
                 <tbody>{lines.collect_view()}</tbody>
             </table>
         </div>
-        <p class="table-foot">"the best job of each workload and server"</p>
+        <p class="table-foot">"the best scenario of each workload and server, ranked by the mean of its runs · = shared: the intervals overlap"</p>
     }
     .into_any()
 }

@@ -1,12 +1,15 @@
-//! Monitoring: every running job with its last minute, and the jobs that wait.
+//! Monitoring: every running job with its last minute, one of them watched closely, and the jobs that wait.
 
 use leptos::prelude::*;
 
+use super::job::Watch;
 use super::strip::{Strips, use_feeds};
+use crate::browser::address::Address;
 use crate::browser::page::Page;
-use crate::browser::remote::{keep_live, use_rows};
+use crate::browser::remote::{Rows, keep_live, use_rows};
 use crate::parts::states::{Empty, once_there, when_there};
 use crate::parts::{PageHead, Status};
+use crate::row::Row;
 use crate::state::live;
 
 /// The page.
@@ -23,6 +26,13 @@ pub fn Monitoring() -> impl IntoView {
     keep_live(running, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
     keep_live(waiting, topics, |_, _| false, |e| live::kind(e) == "job");
     let feeds = use_feeds(&path, "telemetry+progress");
+    // The job of the address; else the first that runs, which stays until the reader chooses another.
+    let address = Address::here();
+    let chosen = Memo::new(move |_| address.query.with(|q| q.get("watch").map(str::to_owned)));
+    let watched = Memo::new(move |before: Option<&Option<String>>| {
+        let path = |row: &Row| row.text("job").strip_prefix("job/").map(str::to_owned);
+        chosen.get().or_else(|| before.cloned().flatten()).or_else(|| running.first().as_ref().and_then(path))
+    });
     view! {
         <PageHead title="Monitoring" meta=|| "jobs as they run; open one for its telemetry and logs".into_any()/>
         <div class="stack">
@@ -30,6 +40,10 @@ pub fn Monitoring() -> impl IntoView {
                 <div class="section-head"><h2 id="running">"Running"</h2><span class="push meta strip-keys">"tokens/s, last 60 s · power, one bar a GPU"</span></div>
                 {once_there(running, 3, || view! { <Empty words="Nothing runs at this moment."><a class="button" href="/projects">"Projects"</a></Empty> }.into_any(), move || view! { <Strips rows=running feeds/> }.into_any())}
             </section>
+            {move || watched.get().map(|path| view! {
+                <Choice running waiting watched address/>
+                <Watch path/>
+            })}
             <section aria-labelledby="waiting">
                 <div class="section-head"><h2 id="waiting">"Waiting"</h2></div>
                 {when_there(waiting, 2, || view! { <p class="meta one-line">"No job waits."</p> }.into_any(), |rows| {
@@ -51,6 +65,53 @@ pub fn Monitoring() -> impl IntoView {
                 })}
             </section>
         </div>
+    }
+    .into_any()
+}
+
+/// Which job is watched.
+#[component]
+fn Choice(running: Rows, waiting: Rows, watched: Memo<Option<String>>, address: Address) -> impl IntoView {
+    let options = move || {
+        let mut rows = running.all();
+        rows.extend(waiting.all());
+        let mut options: Vec<(String, String)> = rows
+            .iter()
+            .map(|row| {
+                let job = row.text("job");
+                let words = format!(
+                    "{} / {} · {} on {}",
+                    row.text("workload_code"),
+                    row.text("run_number"),
+                    row.text("scenario_code"),
+                    row.text("hostname")
+                );
+                (job.strip_prefix("job/").unwrap_or(&job).to_owned(), words)
+            })
+            .collect();
+        // The one that ended while it was watched stays in the list.
+        if let Some(path) = watched.get().filter(|path| !options.iter().any(|(p, _)| p == path)) {
+            options.insert(0, (path.clone(), path));
+        }
+        options
+            .into_iter()
+            .map(|(path, words)| {
+                let selected = watched.with(|w| w.as_ref() == Some(&path));
+                view! { <option value=path selected=selected>{words}</option> }
+            })
+            .collect_view()
+    };
+    let choose = move |event: leptos::ev::Event| {
+        let path = event_target_value(&event);
+        address.change(|query| {
+            query.set("watch", Some(&path)).set("zoom", None);
+        });
+    };
+    view! {
+        <label class="chart-axis">
+            <span class="meta">"Watch"</span>
+            <select class="control watch-choice" data-testid="watch" on:change=choose>{options}</select>
+        </label>
     }
     .into_any()
 }

@@ -17,6 +17,7 @@ use crate::parts::{PageHead, Status, swatch};
 use crate::row::Row;
 use crate::state::colours::Kind;
 use crate::state::live;
+use crate::state::query::Query;
 use crate::state::report::percent;
 
 /// One project.
@@ -148,6 +149,11 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
             }
         });
     };
+    let clone = {
+        let mut query = Query::default();
+        query.push("project", &row.text("project_code")).push("workload", &row.text("workload_code"));
+        format!("/projects/new{}", query.write())
+    };
     let quantization = row.maybe_text("quantization").unwrap_or_else(|| "as published".to_owned());
     let options = move || {
         servers
@@ -178,6 +184,7 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
                         <span class="visually-hidden">"Server"</span>
                         <select class="control control-server" data-testid="run-server" on:change=move |event| server.set(event_target_value(&event))>{options}</select>
                     </label>
+                    <a class="button" href=clone.clone() data-testid="clone-workload" title="the same once more, to change one thing">"Clone"</a>
                     <button type="button" class="button button-primary" data-testid="start-run" aria-disabled=move || busy.get().to_string() on:click=start>
                         {move || if busy.get() { "Starting" } else { "Execute" }}
                     </button>

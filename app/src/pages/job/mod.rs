@@ -52,18 +52,16 @@ impl View {
     }
 }
 
-/// One job.
-#[component]
-pub fn Job(org: String, project: String, workload: String, run: String, scenario: String) -> impl IntoView {
-    let page = Page::expect();
-    let path = format!("{org}/{project}/{workload}/{run}/{scenario}");
+/// Everything of one job, kept live. `path` is `org/project/workload/run/scenario`.
+fn open(path: &str) -> View {
     let job = format!("job/{path}");
+    let org = path.split('/').next().unwrap_or_default();
     let ask = |request: String| move || Some(request.clone());
     let address = Address::here();
     let view = View {
         jobs: use_rows(ask(format!("/api/v_jobs?job=eq.{}", percent(&job)))),
         results: use_rows(ask(format!("/api/v_benchmark_results?job=eq.{}", percent(&job)))),
-        servers: use_rows(ask(format!("/api/v_servers?org=eq.{}", percent(&org)))),
+        servers: use_rows(ask(format!("/api/v_servers?org=eq.{}", percent(org)))),
         feed: RwSignal::new(JobFeed::default()),
         address,
         set: Memo::new(move |_| address.query.with(JobView::read)),
@@ -72,7 +70,7 @@ pub fn Job(org: String, project: String, workload: String, run: String, scenario
     let topics = vec![format!("{path}:job+telemetry+progress+logs")];
     keep_live(view.jobs, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
     keep_live(view.results, topics.clone(), |_, _| false, |e| live::kind(e) == "job");
-    page.live.listen(topics, move |events| {
+    Page::expect().live.listen(topics, move |events| {
         let changed = view
             .feed
             .try_update_untracked(|feed| events.iter().fold(false, |changed, e| feed.fold(e) | changed));
@@ -81,7 +79,44 @@ pub fn Job(org: String, project: String, workload: String, run: String, scenario
         }
     });
     fill::fill_feed(view, &job);
+    view
+}
 
+/// A job as it runs: progress, the summary of its telemetry, the charts, the logs. For Monitoring.
+#[component]
+pub fn Watch(
+    /// `org/project/workload/run/scenario`.
+    path: String,
+) -> impl IntoView {
+    let view = open(&path);
+    let title = move || {
+        let job = view.job();
+        view! {
+            <h2><a class="key link" href=job.job_path()>{job.text("scenario_code")}</a></h2>
+            <span class="meta">{head_words(&job)}</span>
+            <span class="push"><Status row=Signal::derive(move || marked(view))/></span>
+        }
+    };
+    view! {
+        <section class="below" data-testid="watched" data-job=format!("job/{path}")>
+            <div class="section-head">{title}</div>
+            <headline::ProgressLine view/>
+            <telemetry::Summaries view/>
+            <telemetry::Telemetry view/>
+            <section aria-labelledby="logs" id="logs" class="below">
+                <div class="section-head"><h2>"Logs"</h2><span class="meta">"three streams, secrets redacted by the agent"</span></div>
+                <logs::Logs view/>
+            </section>
+        </section>
+    }
+    .into_any()
+}
+
+/// One job.
+#[component]
+pub fn Job(org: String, project: String, workload: String, run: String, scenario: String) -> impl IntoView {
+    let path = format!("{org}/{project}/{workload}/{run}/{scenario}");
+    let view = open(&path);
     let cancel = CancelJob {
         p_project_code: project.clone(),
         p_workload_code: workload,

@@ -7,9 +7,51 @@ use crate::browser::page::Page;
 use crate::charts::Figure;
 use crate::charts::telemetry::{self, Quantity};
 use crate::charts::view::{Chart, Zooming};
-use crate::format::counted;
+use crate::format::{counted, significant};
 use crate::row::Row;
 use crate::state::colours::Kind;
+
+/// What each quantity is now, and its mean, peak and lowest.
+#[component]
+pub(super) fn Summaries(view: View) -> impl IntoView {
+    let summaries = Memo::new(move |_| view.feed.with(|feed| feed.summaries()));
+    let lines = move || {
+        summaries
+            .get()
+            .into_iter()
+            .map(|s| {
+                let cells = [s.now, s.mean, s.peak, s.low]
+                    .map(|value| view! { <td class="number">{significant(value)}</td> });
+                view! {
+                    <tr>
+                        <th scope="row">{s.name}" "<span class="quiet">{s.unit}</span></th>
+                        {cells.into_iter().collect_view()}
+                        <td class="number quiet">{s.sources}</td>
+                    </tr>
+                }
+            })
+            .collect_view()
+    };
+    view! {
+        <Show when=move || !summaries.with(Vec::is_empty)>
+            <table class="data-table keep-shape" data-testid="telemetry-summary">
+                <caption class="visually-hidden">"Telemetry in numbers"</caption>
+                <thead>
+                    <tr>
+                        <th scope="col">"Over this attempt"</th>
+                        <th scope="col" class="number">"Now"</th>
+                        <th scope="col" class="number">"Mean"</th>
+                        <th scope="col" class="number">"Peak"</th>
+                        <th scope="col" class="number">"Lowest"</th>
+                        <th scope="col" class="number">"Sources"</th>
+                    </tr>
+                </thead>
+                <tbody>{lines}</tbody>
+            </table>
+        </Show>
+    }
+    .into_any()
+}
 
 #[component]
 pub(super) fn Telemetry(view: View) -> impl IntoView {

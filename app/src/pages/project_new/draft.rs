@@ -146,6 +146,43 @@ impl Draft {
         })
     }
 
+    /// The draft that would make a workload there is, with its scenarios: to be changed in one thing and run again.
+    pub fn of(workload: &Row, scenarios: &[Row]) -> Self {
+        let axis = |column: &str| -> BTreeSet<u32> {
+            scenarios.iter().filter_map(|s| s.whole(column).and_then(|n| u32::try_from(n).ok())).collect()
+        };
+        let requests: BTreeSet<i64> = scenarios.iter().filter_map(|s| s.whole("num_requests")).collect();
+        let engine_args = match workload.value("engine_args") {
+            Some(Value::Object(arguments)) => arguments
+                .iter()
+                .map(|(key, value)| {
+                    format!("{key}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+                })
+                .collect::<Vec<_>>()
+                .join("\n"),
+            _ => String::new(),
+        };
+        Self {
+            model: workload.text("model_code"),
+            framework: workload.text("framework_code"),
+            version: workload.text("framework_version"),
+            quantization: workload.text("quantization"),
+            tool: workload.text("tool_code"),
+            endpoint: workload.text("endpoint_url"),
+            engine_args,
+            concurrency: axis("concurrency"),
+            isl: axis("input_sequence_length"),
+            osl: axis("output_sequence_length"),
+            // Where scenarios have numbers of their own, the default is what made them.
+            requests: match requests.len() {
+                1 => requests.first().map_or_else(String::new, i64::to_string),
+                _ => String::new(),
+            },
+            streaming: scenarios.first().is_none_or(|s| s.is("streaming")),
+            keep_server: workload.is("keep_server"),
+        }
+    }
+
     /// Chooses what is sensible on a server: a model it has, and a framework it can start.
     pub fn suit(&mut self, server: Option<&Row>, models: &[Row], frameworks: &[Row]) {
         let has = |row: &Row, list: &str, code: &str| row.list(list).iter().any(|c| c == code);
@@ -230,6 +267,29 @@ mod tests {
             ("google/gemma-3-270m-it", "llama-cpp", "b6000")
         );
         assert!(draft.input().is_ok());
+    }
+
+    #[test]
+    fn a_clone_makes_the_same_workload_again() {
+        let workload = row(
+            json!({"model_code": "google/gemma-3-270m-it", "framework_code": "llama-cpp", "framework_version": "b6000",
+            "quantization": "q8_0", "tool_code": "metrumbench-llm", "engine_args": {"ctx_size": 4096, "flash_attn": true}}),
+        );
+        let scenario = |c: u32| {
+            row(
+                json!({"concurrency": c, "input_sequence_length": 128, "output_sequence_length": 64, "num_requests": 50, "streaming": true}),
+            )
+        };
+        let input = Draft::of(&workload, &[scenario(1), scenario(8)]).input().expect("complete");
+        assert_eq!(
+            (input.p_scenarios.p_concurrency, input.p_scenarios.p_num_requests),
+            (vec![1, 8], Some(50))
+        );
+        assert_eq!(input.p_quantization.as_deref(), Some("q8_0"));
+        assert_eq!(
+            input.p_engine_args,
+            BTreeMap::from([("ctx_size".into(), json!(4096)), ("flash_attn".into(), json!(true))])
+        );
     }
 
     #[test]

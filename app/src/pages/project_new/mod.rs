@@ -19,6 +19,7 @@ use crate::parts::PageHead;
 use crate::parts::states::Forbidden;
 use crate::state::live;
 use crate::state::query::Query;
+use crate::state::report::percent;
 
 /// What the form holds; copied freely.
 #[derive(Clone, Copy)]
@@ -43,12 +44,15 @@ impl Form {
     }
 }
 
-/// The page that makes a project, or adds a workload to one (`?project=code`).
+/// The page that makes a project, or adds a workload to one (`?project=code`), as a clone of one there is
+/// (`?workload=code`).
 #[component]
 pub fn NewProject() -> impl IntoView {
     let page = Page::expect();
     let location = use_location();
-    let existing = Query::parse(&location.search.get_untracked()).get("project").map(str::to_owned);
+    let query = Query::parse(&location.search.get_untracked());
+    let existing = query.get("project").map(str::to_owned);
+    let cloned = existing.clone().zip(query.get("workload").map(str::to_owned));
     let form = Form {
         name: RwSignal::new(existing.clone().unwrap_or_default()),
         visibility: RwSignal::new(ProjectVisibility::Organization),
@@ -68,10 +72,14 @@ pub fn NewProject() -> impl IntoView {
     if !org.is_empty() {
         keep_live(servers, vec![format!("{org}:server")], live::fold_server, |e| live::kind(e) == "server");
     }
+    let clone_there = RwSignal::new(cloned.is_none());
+    if let Some((project, workload)) = cloned {
+        clone_workload(form, &project, &workload, clone_there);
+    }
     // The first sensible choice, once it is known what there is.
     Effect::new(move |_| {
-        let (Some(models), Some(frameworks), Some(servers)) =
-            (models.rows.get(), frameworks.rows.get(), servers.rows.get())
+        let (Some(models), Some(frameworks), Some(servers), true) =
+            (models.rows.get(), frameworks.rows.get(), servers.rows.get(), clone_there.get())
         else {
             return;
         };
@@ -101,12 +109,36 @@ pub fn NewProject() -> impl IntoView {
             </div>
             <div class="span-4 sticky-side stack">
                 <readiness::ReadinessPanel form/>
-                <readiness::Scenarios form/>
+                <readiness::Scenarios form servers/>
                 <save::Actions form servers/>
             </div>
         </form>
     }
     .into_any()
+}
+
+/// Fills the form with a workload there is; `there` says when.
+fn clone_workload(form: Form, project: &str, workload: &str, there: RwSignal<bool>) {
+    let of = format!("project_code=eq.{}&workload_code=eq.{}", percent(project), percent(workload));
+    let asked = of.clone();
+    let workloads = use_rows(move || Some(format!("/api/v_workloads?{asked}&limit=1")));
+    let scenarios = use_rows(move || Some(format!("/api/v_scenarios?{of}&order=position.asc&limit=1000")));
+    Effect::new(move |_| {
+        if there.get_untracked() {
+            return;
+        }
+        let (Some(workload), Some(scenarios)) = (workloads.rows.get(), scenarios.rows.get()) else {
+            // Without it the form begins as it always does.
+            if workloads.trouble.with(Option::is_some) || scenarios.trouble.with(Option::is_some) {
+                there.set(true);
+            }
+            return;
+        };
+        if let Some(workload) = workload.first() {
+            form.draft.set(Draft::of(workload, &scenarios));
+        }
+        there.set(true);
+    });
 }
 
 #[component]

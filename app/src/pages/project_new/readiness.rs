@@ -1,14 +1,17 @@
 //! Readiness while one types: every rule with its cures, the commands as they would run, the scenarios.
 
 use events::api::{CheckReadiness, Readiness};
+use events::workload::ScenarioSpec;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::Form;
 use crate::browser::api;
-use crate::browser::remote::Rows;
-use crate::format::{count, maybe_count};
+use crate::browser::remote::{Rows, use_rows};
+use crate::format::{count, duration, maybe_count};
 use crate::parts::{CopyButton, command, shell};
+use crate::state::estimate::estimate;
+use crate::state::report::percent;
 
 /// Asks for readiness a moment after the last change.
 pub(super) fn check_while_typing(form: Form, servers: Rows) {
@@ -152,11 +155,43 @@ fn check_row(check: &events::api::ReadinessCheck) -> AnyView {
     .into_any()
 }
 
+/// What a run will take, from what ran before on the same server.
+fn use_estimate(form: Form, servers: Rows, rolled: Memo<Vec<ScenarioSpec>>) -> Memo<Option<String>> {
+    let request = Memo::new(move |_| {
+        let chosen = form.server.get();
+        let server =
+            servers.rows.with(|r| r.iter().flatten().find(|s| s.text("server") == chosen).cloned())?;
+        form.draft.with(|d| {
+            (!d.model.is_empty()).then(|| {
+                format!(
+                    "/api/v_benchmark_results?model_code=eq.{}&framework_code=eq.{}&config_code=eq.{}&hostname=eq.{}&status=eq.completed\
+                     &select=concurrency,input_sequence_length,output_sequence_length,requests_per_second&order=finished_at.desc.nullslast&limit=500",
+                    percent(&d.model),
+                    percent(&d.framework),
+                    percent(&server.text("config_code")),
+                    percent(&server.text("hostname"))
+                )
+            })
+        })
+    });
+    let past = use_rows(move || request.get());
+    Memo::new(move |_| {
+        let found = rolled.with(|scenarios| past.rows.with(|rows| estimate(scenarios, rows.as_deref()?)))?;
+        let all = if found.known == found.scenarios {
+            String::new()
+        } else {
+            format!(" for {} of {} scenarios; nothing like the others ran here", found.known, found.scenarios)
+        };
+        Some(format!("about {}{all}, from past results on this server", duration(found.seconds)))
+    })
+}
+
 #[component]
-pub(super) fn Scenarios(form: Form) -> impl IntoView {
+pub(super) fn Scenarios(form: Form, servers: Rows) -> impl IntoView {
     let rolled = Memo::new(move |_| {
         form.draft.with(|d| d.input().map(|i| i.p_scenarios.roll_out()).unwrap_or_default())
     });
+    let estimate = use_estimate(form, servers, rolled);
     let product = move || {
         form.draft.with(|d| {
             [d.concurrency.len(), d.isl.len().max(1), d.osl.len().max(1)].map(|n| n.to_string()).join(" × ")
@@ -168,6 +203,7 @@ pub(super) fn Scenarios(form: Form) -> impl IntoView {
                 <h2 id="scenarios">{move || match rolled.with(Vec::len) { 1 => "1 scenario".to_owned(), n => format!("{n} scenarios") }}</h2>
                 <span class="meta">{product}</span>
             </div>
+            <p class="meta one-line" data-testid="estimate">{move || estimate.get().unwrap_or_else(|| "no past result on this server to estimate the time from".to_owned())}</p>
             <div class="scenario-scroll">
                 <table class="data-table keep-shape">
                     <caption class="visually-hidden">"Scenarios"</caption>

@@ -4,6 +4,7 @@
 mod line;
 mod logs;
 mod progress;
+mod summary;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ use crate::row::Row;
 pub use line::{Line, Point, Resolution, thin};
 pub use logs::{Hits, LogLine, Logs, Window, around, level};
 pub use progress::{Progress, THROUGHPUT_WINDOW_MS};
+pub use summary::Summary;
 
 /// One quantity of one source: `gpu0` `power_w`, `cpu0` `utilization`, `system` `ram_used_bytes`.
 pub type LineKey = (String, String);
