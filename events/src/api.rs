@@ -188,6 +188,34 @@ pub struct CreateWorkload {
     pub p_workload: WorkloadInput,
 }
 
+/// `POST /api/rpc/rename_project`: the display name; the code stays. Keys in the answer: `project`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RenameProject {
+    /// The project.
+    pub p_project_code: String,
+    /// Its new display name.
+    pub p_name: String,
+}
+
+/// `POST /api/rpc/set_project_visibility`. Keys in the answer: `project`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetProjectVisibility {
+    /// The project.
+    pub p_project_code: String,
+    /// Who may see it from now on, with all its results.
+    pub p_visibility: ProjectVisibility,
+}
+
+/// `POST /api/rpc/archive_project`: it takes no more work; its results stay. Keys in the answer: `project`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArchiveProject {
+    /// The project.
+    pub p_project_code: String,
+}
+
 /// `POST /api/rpc/start_run`. Keys in the answer: `run` (stream key), `run_number`, `job_keys`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -229,6 +257,19 @@ pub struct CancelJob {
     pub p_run_number: u32,
     /// The scenario.
     pub p_scenario_code: String,
+}
+
+/// `POST /api/rpc/cancel_stale_jobs`: stops the runs that wait for servers which are stale, offline or removed.
+/// Keys in the answer: `runs` (stream keys).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CancelStaleJobs {
+    /// Only those of servers with this configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_config_code: Option<String>,
+    /// Only those of servers with this host name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_hostname: Option<String>,
 }
 
 /// `POST /api/rpc/flag_result`: a person doubts a job's result. Keys in the answer: `job`, `rule`.
@@ -283,6 +324,16 @@ pub struct CreateServer {
     /// What an hour costs, US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_cost_per_hour_usd: Option<f64>,
+}
+
+/// `POST /api/rpc/remove_server`: its agent is let in no more; its results stay. Keys in the answer: `server`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemoveServer {
+    /// Its configuration.
+    pub p_config_code: String,
+    /// Its host name.
+    pub p_hostname: String,
 }
 
 /// `POST /api/rpc/check_readiness` and `POST /api/rpc/preview_commands`: a workload that need not be saved, on a server.

@@ -20,8 +20,9 @@ use super::router::Access;
 use crate::auth::api_tokens::{self, Owner};
 use crate::auth::{AuthError, Principal, sessions};
 use crate::commands::{
-    CommandError, RequestMeta, cancel_job, cancel_run, check_readiness, create_project,
-    create_server_config_instance, create_workload, flag_result, preview_commands, start_run,
+    CommandError, RequestMeta, cancel_job, cancel_run, cancel_stale_jobs, change_project, check_readiness,
+    create_project, create_server_config_instance, create_workload, flag_result, preview_commands,
+    remove_server, start_run,
 };
 use crate::log::{self, VerifyOptions};
 use crate::state::AppState;
@@ -56,6 +57,9 @@ pub const COMMANDS: &[Command] = &[
         "Walks the log and names the first position that does not fit.",
     ),
     command("create_project", MEMBER, "Creates a project, with its workloads and their scenarios."),
+    command("rename_project", MEMBER, "Gives a project another display name."),
+    command("set_project_visibility", MEMBER, "Changes who may see a project and its results."),
+    command("archive_project", MEMBER, "Archives a project: no more work, its results stay."),
     command("create_workload", MEMBER, "Adds a workload with its scenarios to a project."),
     command(
         "check_readiness",
@@ -66,12 +70,18 @@ pub const COMMANDS: &[Command] = &[
     command("start_run", MEMBER, "Executes a workload on a server."),
     command("cancel_run", MEMBER, "Stops a run."),
     command("cancel_job", MEMBER, "Stops a job of a run."),
+    command("cancel_stale_jobs", MEMBER, "Stops the runs that wait for servers from which nothing is heard."),
     command("flag_result", MEMBER, "Doubts a result; it is shown with a badge."),
     command("clear_flag", MEMBER, "Clears a doubt, with a reason."),
     command(
         "create_server_config_instance",
         Access::Person(Role::Admin),
         "Registers a server and makes its agent's one-time token.",
+    ),
+    command(
+        "remove_server",
+        Access::Person(Role::Admin),
+        "Removes a server without work; its agent is let in no more.",
     ),
 ];
 
@@ -190,6 +200,21 @@ impl Call<'_> {
             "verify_log" => self.verify_log().await,
             "create_project" => {
                 done(create_project::create_project(state, principal, self.args()?, self.meta()).await)
+            }
+            "rename_project" => {
+                done(change_project::rename_project(state, principal, self.args()?, self.meta()).await)
+            }
+            "set_project_visibility" => done(
+                change_project::set_project_visibility(state, principal, self.args()?, self.meta()).await,
+            ),
+            "archive_project" => {
+                done(change_project::archive_project(state, principal, self.args()?, self.meta()).await)
+            }
+            "cancel_stale_jobs" => {
+                done(cancel_stale_jobs::cancel_stale_jobs(state, principal, self.args()?, self.meta()).await)
+            }
+            "remove_server" => {
+                done(remove_server::remove_server(state, principal, self.args()?, self.meta()).await)
             }
             "create_workload" => {
                 done(create_workload::create_workload(state, principal, self.args()?, self.meta()).await)

@@ -158,6 +158,28 @@ pub async fn principal_of(pool: &PgPool, token: &str) -> Result<Option<Principal
     Ok(Some(Principal::Agent { agent: server.agent(), server }))
 }
 
+/// Lets a server's agent in no more, nor one that would enrol with a token made before.
+///
+/// # Errors
+/// The database does not answer.
+pub async fn revoke(pool: &PgPool, server: &ServerKey, now: Timestamp) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin().await?;
+    sqlx::query(
+        "update vault.agents set revoked_at = $3 where org = $1 and server = $2 and revoked_at is null",
+    )
+    .bind(&server.org)
+    .bind(server.stream().as_str())
+    .bind(OffsetDateTime::from(now))
+    .execute(&mut *tx)
+    .await?;
+    sqlx::query("delete from vault.enrol_tokens where org = $1 and server = $2 and used_at is null")
+        .bind(&server.org)
+        .bind(server.stream().as_str())
+        .execute(&mut *tx)
+        .await?;
+    tx.commit().await
+}
+
 /// Whether an agent that NATS let in may still report: its credentials outlive a revocation by minutes.
 pub async fn is_enrolled(pool: &PgPool, org: &str, agent: &str) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar(

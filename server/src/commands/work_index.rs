@@ -259,6 +259,11 @@ impl Index {
         self.jobs.get(key).map(|open| &open.job)
     }
 
+    /// The runs that are not finished.
+    pub fn open_runs(&self) -> Vec<(RunKey, Run)> {
+        self.runs.iter().map(|(key, run)| (key.clone(), run.clone())).collect()
+    }
+
     /// Open runs of which no job is on its way: they wait for [`super::advance_run`].
     pub fn idle_runs(&self) -> Vec<RunKey> {
         let busy: BTreeSet<RunKey> = self

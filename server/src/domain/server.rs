@@ -4,8 +4,8 @@ use events::Event;
 use events::envelope::Recorded;
 use events::keys::{ServerKey, check_code};
 use events::server_host::{
-    HostCapabilities, ServerCapabilitiesReported, ServerEnrolled, ServerRegistered, ServerState,
-    ServerStateChanged,
+    HostCapabilities, ServerCapabilitiesReported, ServerEnrolled, ServerRegistered, ServerRemoved,
+    ServerState, ServerStateChanged,
 };
 use events::timestamp::Timestamp;
 
@@ -82,10 +82,13 @@ impl Server {
     pub fn evolve(&mut self, event: &Event) {
         self.version += 1;
         match event {
+            // One that was removed begins anew: its agent has to enrol again.
+            Event::ServerRegistered(registered) if self.removed => {
+                *self = Self { version: self.version, ..Self::registered(registered) };
+            }
             Event::ServerRegistered(registered) => {
                 self.comment.clone_from(&registered.comment);
                 self.cost_per_hour_usd = registered.cost_per_hour_usd;
-                self.removed = false;
             }
             Event::ServerEnrolled(enrolled) => {
                 self.agent = Some(enrolled.agent.clone());
@@ -149,6 +152,11 @@ impl Server {
             agent_version: agent_version.to_owned(),
             nats_public_key: nats_public_key.to_owned(),
         })])
+    }
+
+    /// A person removes the server: its agent is let in no more.
+    pub fn remove(&self) -> Vec<Event> {
+        if self.removed { vec![] } else { vec![Event::ServerRemoved(ServerRemoved {})] }
     }
 
     /// The agent reports what its host is and has. Nothing to append when nothing changed.
@@ -233,6 +241,23 @@ mod tests {
         let server = Server { cost_per_hour_usd: Some(2.5), ..enrolled() };
         assert_eq!(Server::register(Some(&server), &server_key(), None, Some(2.5)), Ok(vec![]));
         assert_eq!(Server::register(Some(&server), &server_key(), None, Some(3.0)).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_new_cost_changes_nothing_else_and_a_removed_server_begins_anew() {
+        let registered =
+            |cost| Event::ServerRegistered(ServerRegistered { comment: None, cost_per_hour_usd: Some(cost) });
+        let mut server = enrolled();
+        server.state = ServerState::Online;
+        server.evolve(&registered(2.5));
+        assert_eq!((server.state, server.agent.is_some()), (ServerState::Online, true));
+        for event in server.clone().remove() {
+            server.evolve(&event);
+        }
+        assert!(server.removed && server.remove().is_empty());
+        server.evolve(&registered(3.0));
+        assert_eq!((server.removed, server.state, server.agent), (false, ServerState::Registered, None));
+        assert_eq!(server.cost_per_hour_usd, Some(3.0));
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl Projection for Servers {
         "servers"
     }
     fn version(&self) -> i32 {
-        1
+        2
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -146,7 +146,10 @@ impl Projection for Servers {
 
     fn fold(&mut self, recorded: &Recorded, event: &Event) -> Result<(), FoldError> {
         let server = recorded.stream.to_string();
-        if let Event::ServerRegistered(registered) = event {
+        // One that was removed begins anew.
+        if let Event::ServerRegistered(registered) = event
+            && self.servers.get(&server).is_none_or(|row| row.removed)
+        {
             let key = ServerKey::from_stream(&recorded.stream)?;
             self.servers.put(
                 ServerRow {
@@ -194,6 +197,10 @@ impl Projection for Servers {
             }
             Event::ServerCapabilitiesReported(reported) => row.host(&reported.capabilities),
             Event::ServerStateChanged(changed) => row.state = changed.state.as_str().to_owned(),
+            Event::ServerRegistered(registered) => {
+                row.comment.clone_from(&registered.comment);
+                row.cost_per_hour_usd = registered.cost_per_hour_usd;
+            }
             Event::ServerRemoved(_) => row.removed = true,
             _ => {}
         }
