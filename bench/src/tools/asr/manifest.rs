@@ -12,16 +12,21 @@ use crate::setup::{Refusal, fetch};
 
 /// A line of the manifest.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-struct Sample {
-    id: String,
+pub struct Sample {
+    /// Names it; there only once.
+    pub id: String,
+    /// A file on this machine.
     #[serde(default)]
-    path: Option<PathBuf>,
+    pub path: Option<PathBuf>,
+    /// Where to fetch it.
     #[serde(default)]
-    url: Option<String>,
+    pub url: Option<String>,
+    /// `flac`, `wav`, …; otherwise what the file's name says.
     #[serde(default)]
-    format: Option<String>,
+    pub format: Option<String>,
+    /// Its length in seconds.
     #[serde(default)]
-    duration: Option<f64>,
+    pub duration: Option<f64>,
 }
 
 /// A line of the reference transcripts.
@@ -121,7 +126,8 @@ fn read(path: &Path) -> Result<String, Refusal> {
     std::fs::read_to_string(path).map_err(|error| Refusal::usage(format!("{}: {error}", path.display())))
 }
 
-fn parse_manifest(text: &str) -> Result<Vec<Sample>, String> {
+/// Reads a manifest. The error says which line or sample is wrong.
+pub fn parse_manifest(text: &str) -> Result<Vec<Sample>, String> {
     let wanted = "an id, a path or url, and, if known, format and duration";
     let samples: Vec<Sample> = jsonl::rows(text, wanted).map_err(|error| error.to_string())?;
     let mut seen = HashSet::new();
@@ -139,7 +145,8 @@ fn parse_manifest(text: &str) -> Result<Vec<Sample>, String> {
     Ok(samples)
 }
 
-fn parse_references(text: &str) -> Result<HashMap<String, String>, String> {
+/// Reads reference transcripts, by sample id.
+pub fn parse_references(text: &str) -> Result<HashMap<String, String>, String> {
     let rows: Vec<Reference> =
         jsonl::rows(text, "an id and a transcript").map_err(|error| error.to_string())?;
     Ok(rows.into_iter().map(|row| (row.id, row.transcript)).collect())

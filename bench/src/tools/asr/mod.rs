@@ -22,7 +22,7 @@ use crate::session::Preparation;
 use crate::setup::Refusal;
 use crate::workload::{Prepared, Workload};
 
-mod manifest;
+pub mod manifest;
 mod transcript;
 
 const PATH: &str = "audio/transcriptions";
