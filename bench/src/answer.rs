@@ -48,6 +48,15 @@ pub struct Measured {
     pub body: Vec<u8>,
 }
 
+impl Measured {
+    /// The mean gap between chunks with output; none with fewer than two of them.
+    pub fn mean_gap(&self) -> Option<Duration> {
+        let (first, last) = (self.first_output?, self.last_output?);
+        let gaps = u32::try_from(self.chunks.checked_sub(1)?).ok().filter(|gaps| *gaps > 0)?;
+        Some(last.saturating_duration_since(first) / gaps)
+    }
+}
+
 /// Reads one answer. Feed it as the [`Sink`] of an exchange, then ask for the result.
 #[derive(Debug)]
 pub struct AnswerReader {

@@ -37,4 +37,5 @@ pub mod signals;
 pub mod sse;
 pub mod stats;
 pub mod tools;
+pub mod wake;
 pub mod workload;

@@ -1,6 +1,7 @@
 //! When requests are sent: a closed loop of slots, or an open loop on a schedule.
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use nix::sys::time::TimeSpec;
@@ -90,9 +91,10 @@ impl Iterator for Schedule {
 
 /// Sleeps to the microsecond. The runtime's own timers round up to whole milliseconds, which an open loop would
 /// show as delay.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PreciseTimer {
-    timer: Option<AsyncFd<Descriptor>>,
+    /// Made when first needed; none where the system gives none.
+    timer: OnceLock<Option<AsyncFd<Descriptor>>>,
 }
 
 #[derive(Debug)]
@@ -104,23 +106,22 @@ impl AsRawFd for Descriptor {
     }
 }
 
-impl Default for PreciseTimer {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl PreciseTimer {
     /// A timer; where the system gives none, one that sleeps by the runtime's.
     pub fn new() -> Self {
-        let timer =
+        Self::default()
+    }
+
+    fn descriptor(&self) -> Option<&AsyncFd<Descriptor>> {
+        let make = || {
             TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)
                 .ok()
                 // SAFETY: the value owns its timer and names the same descriptor for as long as it lives.
                 .and_then(|timer| {
                     unsafe { AsyncFd::register_with_interest(Descriptor(timer), Interest::READABLE) }.ok()
-                });
-        Self { timer }
+                })
+        };
+        self.timer.get_or_init(make).as_ref()
     }
 
     /// Sleeps until `at`; returns at once when that has passed.
@@ -129,7 +130,7 @@ impl PreciseTimer {
         if wait.is_zero() {
             return;
         }
-        let Some(timer) = &self.timer else { return tokio::time::sleep_until(at.into()).await };
+        let Some(timer) = self.descriptor() else { return tokio::time::sleep_until(at.into()).await };
         let armed = timer
             .get_ref()
             .0

@@ -11,6 +11,7 @@ use crate::http::request::Request;
 use crate::record::{Outcome, Phase, Record};
 use crate::run::Run;
 use crate::stats::round;
+use crate::wake;
 use crate::workload::{Prepared, Reader, Workload};
 
 /// Warm-up requests take their prompts from far away, so that they warm no cache for measured ones.
@@ -60,6 +61,10 @@ impl<W: Workload> Run<W> {
         };
         self.gauges.in_flight.fetch_sub(1, Relaxed);
         self.balancer().done(endpoint);
+        if let (None, Outcome::Success(measured)) = (scheduled, &tried.outcome) {
+            let response_time = tried.ended_at.saturating_duration_since(started_at);
+            wake::observe(response_time, measured.mean_gap());
+        }
         let phase = phase_of(tried.ended_at);
         let record = Record {
             index,

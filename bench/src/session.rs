@@ -31,6 +31,7 @@ use crate::run::{Plan, Run, Target};
 use crate::setup::{self, Refusal, check_clock, check_writable, connect_options};
 use crate::signals::{self, Control};
 use crate::stats::Samples;
+use crate::wake;
 use crate::workload::Workload;
 
 /// Connections kept idle where nothing bounds the number under way.
@@ -47,7 +48,11 @@ pub fn block_on<F: Future<Output = Result<i32, Refusal>>>(
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let threads = common.threads.map_or((cores / 4).clamp(1, 4), usize::from);
     let runtime = match threads {
-        1 => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+        1 => tokio::runtime::Builder::new_current_thread()
+            .on_thread_park(wake::before_park)
+            .on_thread_unpark(wake::after_park)
+            .enable_all()
+            .build(),
         _ => tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build(),
     };
     let result = match (watching, runtime) {

@@ -39,6 +39,10 @@ pub struct Answer<'a> {
     truth: Truth,
     random: SmallRng,
     timer: PreciseTimer,
+    /// What every event with a token begins with.
+    event_start: String,
+    /// The event being made.
+    data: String,
     /// Events not yet written.
     out: Vec<u8>,
     events: usize,
@@ -54,11 +58,19 @@ impl<'a> Answer<'a> {
         received_at: Instant,
         truth: Truth,
     ) -> Self {
+        let id = format!("sim-{sequence}");
+        let event_start = format!(
+            "{{\"id\":\"{id}\",\"object\":\"{}\",\"created\":0,\"model\":{},\"choices\":[{{\"index\":0,",
+            object_name(api),
+            json!(asked.options.model)
+        );
         Self {
             server,
             asked,
             api,
-            id: format!("sim-{sequence}"),
+            id,
+            event_start,
+            data: String::new(),
             received_at,
             truth,
             random: SmallRng::seed_from_u64(
@@ -206,20 +218,39 @@ impl<'a> Answer<'a> {
     }
 
     fn token_event(&mut self, first: u64, count: u64) {
-        let text: String = (first..first + count).map(word).collect();
-        let choice = match self.api {
-            Api::Completion => json!({"index": 0, "text": text, "finish_reason": null}),
-            Api::Chat if first < self.asked.options.reasoning_tokens => {
-                json!({"index": 0, "delta": {"reasoning_content": text}, "finish_reason": null})
-            }
-            Api::Chat => json!({"index": 0, "delta": {"content": text}, "finish_reason": null}),
+        let options = &self.asked.options;
+        let field = match self.api {
+            Api::Completion => "text",
+            Api::Chat if first < options.reasoning_tokens => "reasoning_content",
+            Api::Chat => "content",
         };
-        self.choices_event(json!([choice]), self.asked.options.usage == UsagePlace::Every);
+        if options.usage == UsagePlace::Every {
+            let text: String = (first..first + count).map(word).collect();
+            let choice = match self.api {
+                Api::Completion => json!({"index": 0, "text": text, "finish_reason": null}),
+                Api::Chat => json!({"index": 0, "delta": {field: text}, "finish_reason": null}),
+            };
+            return self.choices_event(json!([choice]), true);
+        }
+        // By far the most events are these: from ready-made parts, so that the server costs little beside its clients.
+        let (open, close) = if self.api == Api::Chat { ("\"delta\":{", "\"}") } else { ("", "\"") };
+        let mut data = std::mem::take(&mut self.data);
+        data.clear();
+        data.push_str(&self.event_start);
+        data.push_str(open);
+        data.push('"');
+        data.push_str(field);
+        data.push_str("\":\"");
+        (first..first + count).for_each(|index| data.push_str(word(index)));
+        data.push_str(close);
+        data.push_str(",\"finish_reason\":null}]}");
+        options.wire.event(&mut self.out, None, &data);
+        self.data = data;
+        self.events += 1;
     }
 
     fn choices_event(&mut self, choices: Value, with_usage: bool) {
-        let object = if self.api == Api::Chat { "chat.completion.chunk" } else { "text_completion" };
-        let mut data = json!({"id": self.id, "object": object, "created": 0, "model": self.asked.options.model, "choices": choices});
+        let mut data = json!({"id": self.id, "object": object_name(self.api), "created": 0, "model": self.asked.options.model, "choices": choices});
         if with_usage {
             data["usage"] = self.usage();
         }
@@ -284,6 +315,10 @@ impl<'a> Answer<'a> {
             _ => wait,
         }
     }
+}
+
+fn object_name(api: Api) -> &'static str {
+    if api == Api::Chat { "chat.completion.chunk" } else { "text_completion" }
 }
 
 fn word(index: u64) -> &'static str {

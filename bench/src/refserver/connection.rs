@@ -8,7 +8,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::answer::{self, Api};
-use super::request::{self, Request};
+use super::request::{self, Incoming, Request};
 use super::shape::Shape;
 use super::{Server, media, truth::Truth};
 use crate::answer::REFSERVER_NAME;
@@ -24,9 +24,9 @@ pub enum After {
 
 /// Serves one connection. Errors end it: the client is gone.
 pub async fn serve(mut stream: TcpStream, server: Arc<Server>) {
-    let mut pending = Vec::new();
+    let mut incoming = Incoming::of(&stream);
     let mut served = 0;
-    while let Ok(Some(request)) = request::read(&mut stream, &mut pending).await {
+    while let Ok(Some(request)) = incoming.next(&mut stream).await {
         if served > 0 && server.options.close_on_reuse {
             return;
         }
@@ -57,8 +57,8 @@ async fn respond(
         }
         _ => return json_answer(stream, 404, &error("not_found_error", "no such route")).await,
     };
-    let received_unix_ns = server.truth.as_ref().map_or(0, |truth| truth.now_ns());
-    let received_at = std::time::Instant::now();
+    let received_at = request.received_at;
+    let received_unix_ns = server.truth.as_ref().map_or(0, |truth| truth.unix_ns(received_at));
     let asked = match request::asked(request, &server.options) {
         Ok(asked) => asked,
         Err(reason) => return json_answer(stream, 400, &error("invalid_request_error", &reason)).await,
@@ -92,8 +92,8 @@ async fn media_answer(
     request: &Request,
     served: u64,
 ) -> std::io::Result<After> {
-    let received_unix_ns = server.truth.as_ref().map_or(0, |truth| truth.now_ns());
-    let received_at = std::time::Instant::now();
+    let received_at = request.received_at;
+    let received_unix_ns = server.truth.as_ref().map_or(0, |truth| truth.unix_ns(received_at));
     let shape = request.shape.as_deref().and_then(|name| name.parse().ok()).unwrap_or(server.options.shape);
     let sequence = server.sequence.fetch_add(1, Relaxed);
     let truth = Truth {

@@ -1,20 +1,24 @@
 //! Reading requests, and what they may ask of the reference server.
 
+use std::future::poll_fn;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
 use super::{Options, UsagePlace};
+use crate::http::arrival;
 
 /// The largest request that is read.
 const LIMIT: usize = 256 * 1024 * 1024;
 
 /// One request.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Request {
+    /// When its last bytes arrived, by the kernel's stamp.
+    pub received_at: Instant,
     /// `GET`, `POST`, …
     pub method: String,
     /// The path, without query.
@@ -29,23 +33,54 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-/// Reads the next request; none when the client has gone. `pending` keeps bytes that came early.
-pub async fn read(stream: &mut TcpStream, pending: &mut Vec<u8>) -> io::Result<Option<Request>> {
-    loop {
-        if let Some((mut request, head, length)) = parse(pending)? {
-            let end = head + length;
-            while pending.len() < end {
-                if stream.read_buf(pending).await? == 0 {
-                    return Ok(None);
+/// A connection that is read: bytes that came early, and when the last ones did.
+pub struct Incoming {
+    pending: Vec<u8>,
+    read: Vec<u8>,
+    control: Option<Vec<u8>>,
+    last_arrival: Instant,
+}
+
+impl Incoming {
+    /// Nothing has been read yet. Asks the kernel to stamp what arrives.
+    pub fn of(stream: &TcpStream) -> Self {
+        Self {
+            pending: Vec::new(),
+            read: vec![0; 16 * 1024],
+            control: arrival::request_stamps(stream).then(arrival::control_buffer),
+            last_arrival: Instant::now(),
+        }
+    }
+
+    /// Reads the next request; none when the client has gone.
+    pub async fn next(&mut self, stream: &mut TcpStream) -> io::Result<Option<Request>> {
+        loop {
+            if let Some((mut request, head, length)) = parse(&self.pending)? {
+                let end = head + length;
+                while self.pending.len() < end {
+                    if self.receive(stream).await? == 0 {
+                        return Ok(None);
+                    }
                 }
+                request.received_at = self.last_arrival;
+                request.body = self.pending[head..end].to_vec();
+                self.pending.drain(..end);
+                return Ok(Some(request));
             }
-            request.body = pending[head..end].to_vec();
-            pending.drain(..end);
-            return Ok(Some(request));
+            if self.pending.len() > LIMIT || self.receive(stream).await? == 0 {
+                return Ok(None);
+            }
         }
-        if pending.len() > LIMIT || stream.read_buf(pending).await? == 0 {
-            return Ok(None);
-        }
+    }
+
+    async fn receive(&mut self, stream: &mut TcpStream) -> io::Result<usize> {
+        let (count, at) = match &mut self.control {
+            Some(control) => poll_fn(|cx| arrival::poll_receive(stream, cx, &mut self.read, control)).await?,
+            None => (stream.read(&mut self.read).await?, Instant::now()),
+        };
+        self.last_arrival = at;
+        self.pending.extend_from_slice(&self.read[..count]);
+        Ok(count)
     }
 }
 
@@ -60,7 +95,11 @@ fn parse(bytes: &[u8]) -> io::Result<Option<(Request, usize, usize)>> {
     let mut request = Request {
         method: parsed.method.unwrap_or_default().to_owned(),
         path: path_of(target).to_owned(),
-        ..Request::default()
+        received_at: Instant::now(),
+        id: None,
+        shape: None,
+        close: false,
+        body: Vec::new(),
     };
     let mut length = 0;
     for header in parsed.headers.iter() {

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +17,7 @@ pub struct Truth {
     pub request_id: String,
     /// The shape asked for.
     pub shape: String,
-    /// When its last byte was read.
+    /// When its last byte arrived, by the kernel's stamp.
     pub received_unix_ns: u64,
     /// When each chunk with output was written.
     pub chunks_unix_ns: Vec<u64>,
@@ -50,7 +51,12 @@ impl TruthLog {
 
     /// Nanoseconds since 1970 now.
     pub fn now_ns(&self) -> u64 {
-        self.anchor.unix_ns(std::time::Instant::now())
+        self.unix_ns(Instant::now())
+    }
+
+    /// Nanoseconds since 1970 of a moment.
+    pub fn unix_ns(&self, at: Instant) -> u64 {
+        self.anchor.unix_ns(at)
     }
 
     /// Writes one line.
