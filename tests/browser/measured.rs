@@ -26,6 +26,8 @@ impl Measured {
         let plane = ControlPlane::start().await;
         let admin = plane.admin().await;
         let agent = Agent::start(&plane, &admin, HOST).await;
+        let mut server = Live::open(&admin, "main:server", 0).await;
+        server.until("the server online", |e| e.payload["state"] == "online").await;
         let workload = |code: &str, concurrency: &[u32], itl_ms: u32| {
             let mut workload = refserver(concurrency, 24, 8);
             workload["p_workload_code"] = json!(code);

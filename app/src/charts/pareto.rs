@@ -146,7 +146,7 @@ pub fn figure(clouds: &[Cloud], x: &Column, y: &Column) -> Figure {
     let mut notes: Vec<Value> = vec![note(
         words,
         json!({"xref": "paper", "yref": "paper", "x": corner_x, "y": corner_y, "font": {"size": 12, "color": "--ink-3"},
-            "xanchor": if corner_x > 0.5 { "right" } else { "left" }, "yanchor": if corner_y > 0.5 { "top" } else { "bottom" }}),
+            "xanchor": if corner_x > 0.5 { "right" } else { "left" }, "yanchor": "bottom"}),
     )];
     for place in &front {
         let (_, spot) = spots[*place];
@@ -155,7 +155,7 @@ pub fn figure(clouds: &[Cloud], x: &Column, y: &Column) -> Figure {
     Figure {
         traces,
         layout: layout(json!({
-            "annotations": notes, "hovermode": "closest", "margin": {"l": 52, "r": 24, "t": 12, "b": 40},
+            "annotations": notes, "hovermode": "closest", "margin": {"l": 52, "r": 24, "t": 24, "b": 40},
             "xaxis": axis(json!({"range": range(points.iter().map(|p| p.0)), "rangemode": "tozero",
                 "title": {"text": format!("{}, {}", x.name(), x.unit()), "font": {"size": 12, "color": "--ink-3"}, "standoff": 8}})),
             "yaxis": axis(json!({"range": range(points.iter().map(|p| p.1)), "rangemode": "tozero"})),

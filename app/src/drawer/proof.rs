@@ -152,6 +152,7 @@ fn evidence(history: &History, job: &str, metric: &str, row: Row) -> AnyView {
             <div class="command-head"><h3>"Evidence"</h3></div>
             <dl class="definitions">{facts(output, completed, &row)}</dl>
         </section>
+        <CheckProof history=history.clone() job=job.to_owned() metric=metric.to_owned() row/>
         {(!argv.is_empty()).then(|| {
             let text = shell(&argv);
             view! {
@@ -165,7 +166,6 @@ fn evidence(history: &History, job: &str, metric: &str, row: Row) -> AnyView {
             <div class="command-head"><h3>"Events"</h3><span class="meta">"UTC · actor · hash · position"</span></div>
             <EventList events=history.events.clone()/>
         </section>
-        <CheckProof history=history.clone() job=job.to_owned() metric=metric.to_owned() row/>
     }
     .into_any()
 }

@@ -1,5 +1,7 @@
 //! A job's three log streams, with search and follow. Only the lines in sight are drawn.
 
+use std::time::Duration;
+
 use leptos::prelude::*;
 
 use super::View;
@@ -9,6 +11,8 @@ use crate::state::job_view::SOURCES;
 
 /// The height of a line in the style sheet, pixels.
 const ROW: f64 = 18.0;
+/// The typing rests after this long.
+const TYPING: Duration = Duration::from_millis(300);
 
 /// Where the box of lines is scrolled to, and how high it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,7 +26,17 @@ struct Scrolled {
 pub(super) fn Logs(view: View) -> impl IntoView {
     let feed = view.feed;
     let source = Memo::new(move |_| view.set.with(|set| set.log.clone()));
-    let search = Memo::new(move |_| view.set.with(|set| set.search.clone()));
+    // What is typed is found at once; the address follows when the typing rests, and leads where one goes back.
+    let search = RwSignal::new(view.set.with_untracked(|set| set.search.clone()));
+    let addressed = Memo::new(move |_| view.set.with(|set| set.search.clone()));
+    Effect::new(move |before: Option<()>| {
+        let text = addressed.get();
+        if before.is_some() && search.with_untracked(|typed| *typed != text) {
+            search.set(text);
+        }
+    });
+    let keep = debounce(TYPING, move |text: String| view.change(|set| set.search = text));
+    let keep = StoredValue::new_local(keep);
     let follow = RwSignal::new(true);
     let scrolled = RwSignal::new(Scrolled { top: 0.0, height: 320.0 });
     let list = NodeRef::<leptos::html::Div>::new();
@@ -114,7 +128,8 @@ pub(super) fn Logs(view: View) -> impl IntoView {
                     prop:value=move || search.get()
                     on:input=move |event| {
                         let text = event_target_value(&event);
-                        view.change(|set| set.search = text);
+                        search.set(text.clone());
+                        keep.update_value(|keep| keep(text));
                     }
                 />
                 <button
@@ -146,7 +161,7 @@ pub(super) fn Logs(view: View) -> impl IntoView {
 }
 
 #[component]
-fn Line(line: LogLine, search: Memo<String>) -> impl IntoView {
+fn Line(line: LogLine, search: RwSignal<String>) -> impl IntoView {
     let LogLine { number, at, text } = line;
     let rank = level(&text);
     let parts = move || match search.with(|find| around(&text, find)) {
