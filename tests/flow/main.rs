@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use support::agent::Agent;
 use support::control_plane::{ControlPlane, ORG};
 use support::live::Live;
+use support::model_server::ModelServer;
 use support::{database, workloads};
 
 #[tokio::test]
@@ -90,11 +91,37 @@ async fn one_benchmark_from_sample_to_stream() {
     assert!(history.chain.iter().all(|l| l.position > 0 && l.hash.len() == 64));
     assert!(history.events.iter().any(|e| e.event_type == "tool_output.recorded"));
 
-    // relay: the same events lie in JetStream under their subjects, and the log itself is gapless.
+    // The log is gapless and its chain fits.
     let pool = database::open(&plane.database_url()).await;
     database::assert_gapless(&pool).await;
     let (status, text) = plane.command(&["verify"]).await;
     assert!(status.success(), "verify: {text}");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_runs_already_is_measured_and_no_server_is_started() {
+    let plane = ControlPlane::start().await;
+    let admin = plane.admin().await;
+    let mut endpoint = ModelServer::start(&plane.log_file("llama-server")).await;
+    let agent = Agent::start(&plane, &admin, "flow-host").await;
+    let mut server = Live::open(&admin, &format!("{ORG}:server"), 0).await;
+    server.until("the server online", |e| e.payload["state"] == "online").await;
+
+    let (run, _) = agent.execute(&admin, "flow", workloads::endpoint(&endpoint.url, &[2], 6, 16)).await;
+    let mut live = Live::open(&admin, run.trim_start_matches("run/"), 0).await;
+    let seen = live.until("the end of the run", |e| e.event_type == "run.finished").await;
+    let finished = seen.last().expect("run.finished");
+    assert_eq!(finished.payload["outcome"], "completed", "{:?}", failures(&seen));
+    assert_phases(&seen, "c2-isl64-osl16");
+    let serving = seen.iter().find(|e| e.event_type == "job.serving").expect("job.serving");
+    assert_eq!(serving.payload["serve_argv"], json!([]), "nothing was started");
+    assert_eq!(serving.payload["endpoint_urls"], json!([endpoint.url]));
+    let path = "/api/v_benchmark_results?project_code=eq.flow";
+    let results = admin.rows_at_least(path, finished.position).await;
+    assert_eq!(results[0]["requests_succeeded"], json!(6));
+    assert_eq!(results[0]["simulated"], json!(false));
+    // It was not ours to stop.
+    endpoint.assert_running();
 }
 
 /// The finer phases, in order, each once.

@@ -12,6 +12,7 @@ pub mod control_plane;
 pub mod database;
 pub mod live;
 pub mod log_copy;
+pub mod model_server;
 pub mod process;
 pub mod workloads;
 

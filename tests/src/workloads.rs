@@ -29,6 +29,16 @@ pub fn refserver(concurrency: &[u32], requests: u32, osl: u32) -> Value {
     workload
 }
 
+/// An endpoint that somebody else runs: no server is started for it.
+pub fn endpoint(url: &str, concurrency: &[u32], requests: u32, osl: u32) -> Value {
+    let mut workload = llama_cpp(concurrency, requests, osl);
+    workload["p_workload_code"] = json!("endpoint");
+    workload["p_framework_code"] = json!("openai");
+    workload["p_framework_version"] = json!("v1");
+    workload["p_endpoint_url"] = json!(url);
+    workload
+}
+
 /// The version the catalogue is seeded with.
 pub fn framework_version(framework: &str) -> &'static str {
     match framework {
