@@ -29,6 +29,7 @@ async fn results_are_compared_explained_proved_and_shown_as_they_stood() {
     explain(&browser).await;
     look_back(&browser, &measured).await;
     prove(&browser).await;
+    doubt(&browser).await;
     links_open_the_same_view(&browser, &measured).await;
     assert_eq!(browser.console_errors().await, Vec::<String>::new(), "errors in the browser's console");
     browser.close().await;
@@ -163,6 +164,22 @@ async fn prove(browser: &Browser) {
         proof.verify().expect("a proof that holds");
     }
     browser.screenshot("proof").await;
+    browser.click("close-drawer").await;
+}
+
+/// A person doubts a result and clears the doubt with a reason; both stay visible.
+async fn doubt(browser: &Browser) {
+    visit(browser, &format!("/reporting?drawer=proof&job={SLOW}&metric=ttft_p50_ms")).await;
+    browser.click("doubt").await;
+    browser.fill("doubt-message", "the host was busy").await;
+    browser.click("doubt-submit").await;
+    let flag = "[data-testid=flag][data-rule=doubted_by_person]";
+    browser.find_css(&format!("{flag}[data-cleared=false]")).await;
+    browser.screenshot("doubt").await;
+    browser.click_css(&format!("{flag} [data-testid=clear-flag]")).await;
+    browser.fill("clear-reason", "measured again, the same").await;
+    browser.click("clear-submit").await;
+    browser.find_css(&format!("{flag}[data-cleared=true]")).await;
     browser.click("close-drawer").await;
 }
 

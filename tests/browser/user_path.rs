@@ -68,7 +68,7 @@ async fn define_and_execute(browser: &Browser) {
     browser
         .until(
             "readiness",
-            "const v = document.querySelector('[data-testid=readiness-verdict]'); return v && v.textContent",
+            "const v = document.querySelector('[data-testid=readiness-verdict]'); return v && v.textContent.startsWith('ready')",
         )
         .await;
     browser

@@ -141,12 +141,12 @@ pub async fn rows(path: &str, at_least: i64, count: bool) -> Result<(Vec<Row>, O
     Ok((read(path, &answer.body)?, total))
 }
 
-/// Reads a view as CSV.
+/// Reads a view as it is exported: `text/csv` or `application/x-ndjson`.
 ///
 /// # Errors
 /// As [`get`].
-pub async fn csv(path: &str) -> Result<String, Trouble> {
-    Ok(send("GET", path, None, &reading("text/csv", 0, false)).await?.body)
+pub async fn export(path: &str, media_type: &str) -> Result<String, Trouble> {
+    Ok(send("GET", path, None, &reading(media_type, 0, false)).await?.body)
 }
 
 /// Calls a procedure that answers something of its own.

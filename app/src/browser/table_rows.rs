@@ -1,14 +1,11 @@
-//! The rows of a table by keyboard: `j` and `k` go down and up, `Enter` opens, `x` picks, `b` pins, `c` goes to the
-//! comparison. A row that takes part has `data-path`, its job's path, and `data-href`, its page.
+//! The rows of a table by keyboard. A row that takes part has `data-href`, the page it opens, and a tabindex.
 
 use leptos::prelude::*;
-use leptos_router::NavigateOptions;
-use leptos_router::hooks::use_navigate;
 use wasm_bindgen::JsCast;
 
 use crate::frame::is_typing;
 
-const ROWS: &str = "tr[data-path]";
+const ROWS: &str = "tr[data-href]";
 
 /// The row that the keyboard is on.
 fn row() -> Option<web_sys::Element> {
@@ -20,7 +17,8 @@ fn rows() -> Vec<web_sys::HtmlElement> {
     (0..list.length()).filter_map(|n| list.get(n)?.dyn_into().ok()).collect()
 }
 
-fn go(step: isize) {
+/// Goes so many rows down, or up; to the first where none has the keyboard.
+pub fn go(step: isize) {
     let rows = rows();
     let here = row().and_then(|row| rows.iter().position(|r| r.is_same_node(Some(&row))));
     let to = match here {
@@ -33,28 +31,25 @@ fn go(step: isize) {
     }
 }
 
-/// Listens as long as the calling component lives.
+/// The page that the row with the keyboard opens; nothing where a link or button in it has the keyboard.
+pub fn opened() -> Option<String> {
+    let element = document().active_element()?;
+    element.matches(ROWS).ok()?.then(|| element.get_attribute("data-href")).flatten()
+}
+
+/// Listens to `x`, `b` and `c` on rows with `data-path`, as long as the calling component lives.
 pub fn listen(pick: impl Fn(String) + 'static, pin: impl Fn(String) + 'static) {
-    let navigate = use_navigate();
     let handle = window_event_listener(leptos::ev::keydown, move |event| {
         if event.ctrl_key() || event.meta_key() || event.alt_key() || is_typing() {
             return;
         }
         let path = || row().and_then(|row| row.get_attribute("data-path"));
         match event.key().as_str() {
-            "j" => go(1),
-            "k" => go(-1),
             "x" => path().into_iter().for_each(&pick),
             "b" => path().into_iter().for_each(&pin),
             "c" => {
                 if let Some(tray) = document().get_element_by_id("compare") {
                     tray.scroll_into_view();
-                }
-            }
-            // A link or button in the row does what it does.
-            "Enter" if document().active_element().is_some_and(|e| e.has_attribute("data-path")) => {
-                if let Some(href) = row().and_then(|row| row.get_attribute("data-href")) {
-                    navigate(&href, NavigateOptions::default());
                 }
             }
             _ => {}

@@ -48,6 +48,7 @@ pub fn OneEvent(position: i64) -> impl IntoView {
             <div class="actions">
                 <a class="button" href=event_href(position - 1) data-noscroll="">"Previous position"</a>
                 <a class="button" href=event_href(position + 1) data-noscroll="">"Next"</a>
+                <a class="button button-quiet" href=format!("/reporting?as-of={position}") data-testid="report-as-of">"Reporting as of here"</a>
             </div>
         </div>
     }

@@ -1,6 +1,7 @@
 //! The drawer at the right: the one place for details. Its address says what it shows; it never covers what it explains.
 
 mod check;
+mod doubts;
 mod event;
 mod job_events;
 mod proof;

@@ -7,6 +7,7 @@ use wasm_bindgen_futures::spawn_local;
 
 use super::Head;
 use super::check::CheckProof;
+use super::doubts::Doubts;
 use crate::browser::api::{self, Trouble};
 use crate::browser::page::Page;
 use crate::browser::remote::use_rows;
@@ -153,6 +154,7 @@ fn evidence(history: &History, job: &str, metric: &str, row: Row) -> AnyView {
             <dl class="definitions">{facts(output, completed, &row)}</dl>
         </section>
         <CheckProof history=history.clone() job=job.to_owned() metric=metric.to_owned() row/>
+        <Doubts job=job.to_owned()/>
         {(!argv.is_empty()).then(|| {
             let text = shell(&argv);
             view! {

@@ -5,7 +5,9 @@ use leptos_router::NavigateOptions;
 use leptos_router::hooks::{use_location, use_navigate};
 use wasm_bindgen::JsCast;
 
-const KEYS: [(&str, &[(&str, &str)]); 3] = [
+use crate::browser::table_rows;
+
+const KEYS: [(&str, &[(&str, &str)]); 4] = [
     (
         "Anywhere",
         &[
@@ -28,11 +30,10 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
             ("g a", "audit"),
         ],
     ),
+    ("In tables", &[("j k", "next row, row before"), ("Enter", "open the row")]),
     (
         "In Reporting",
         &[
-            ("j k", "next row, row before"),
-            ("Enter", "open the row's job"),
             ("x", "pick the row for comparison"),
             ("b", "pin the row as the baseline"),
             ("c", "go to the comparison"),
@@ -106,6 +107,13 @@ pub fn Keys() -> impl IntoView {
             "?" => shown.update(|s| *s = !*s),
             "g" => going.set_value(now),
             "t" => page.switch_theme(),
+            "j" => table_rows::go(1),
+            "k" => table_rows::go(-1),
+            "Enter" => {
+                if let Some(href) = table_rows::opened() {
+                    navigate(&href, NavigateOptions::default());
+                }
+            }
             _ => {}
         }
     });

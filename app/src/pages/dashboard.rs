@@ -1,5 +1,6 @@
 //! The dashboard: what runs now, what ended, what is doubted, the servers.
 
+use events::metrics::Direction;
 use leptos::prelude::*;
 
 use super::strip::{Strips, is_running, use_feeds};
@@ -7,6 +8,7 @@ use crate::browser::now_ms;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
 use crate::format::{ABSENT, ago, long_moment, moment};
+use crate::metrics::column;
 use crate::parts::states::{Empty, once_there, when_there};
 use crate::parts::{PageHead, Status, server_state, swatch, tables};
 use crate::row::Row;
@@ -81,6 +83,7 @@ pub fn Dashboard() -> impl IntoView {
                     </section>
                 </div>
                 <div class="stack">
+                    <Leaders/>
                     <section aria-labelledby="flagged">
                         <div class="section-head"><h2 id="flagged">"Flagged"</h2><span class="meta">"shown, never discarded"</span></div>
                         {move || flagged(&results.all(), now.get())}
@@ -100,6 +103,50 @@ pub fn Dashboard() -> impl IntoView {
                 </div>
             </div>
         </div>
+    }
+    .into_any()
+}
+
+/// The figures that have a leader.
+const LED: [&str; 3] = ["output_tokens_per_second", "ttft_p50_ms", "cost_per_million_output_tokens_usd"];
+
+/// Who leads in what: real results that nobody doubts.
+#[component]
+fn Leaders() -> impl IntoView {
+    let org = Page::expect().org_now();
+    let lines = LED.iter().filter_map(|key| column(key)).map(|c| {
+        let order = if c.direction() == Direction::Lower { "asc" } else { "desc" };
+        let key = c.key;
+        let best = use_rows(move || {
+            Some(format!("/api/v_benchmark_results?{key}=not.is.null&simulated=is.false&suspicious=is.false&status=eq.completed&order={key}.{order}&limit=1"))
+        });
+        if !org.is_empty() {
+            keep_live(best, vec![format!("{org}:job")], |_, _| false, |e| e.event_type == "job.completed" || e.event_type.starts_with("quality."));
+        }
+        view! {
+            <tr data-testid="leader" data-metric=key>
+                <th scope="row" class="card-title" title=c.definition()>{c.head()}" "<span class="quiet">{c.unit()}</span></th>
+                <td class="card-figure" data-label="Leader">
+                    {move || match best.first() {
+                        Some(row) => view! { <a class="key" href=row.job_path()>{swatch(Kind::Model, &row.text("model_code"))}{row.text("workload_code")}</a> }.into_any(),
+                        None => view! { <span class="quiet">"no real result yet"</span> }.into_any(),
+                    }}
+                </td>
+                <td class="number strong card-figure" data-label="Figure">{move || best.first().map(|row| tables::figure(&row, key))}</td>
+            </tr>
+        }
+    });
+    view! {
+        <section aria-labelledby="leaders">
+            <div class="section-head">
+                <h2 id="leaders">"Leaders"</h2>
+                <span class="push"><a class="link" href="/leaderboard">"Leaderboard"</a></span>
+            </div>
+            <table class="data-table">
+                <caption class="visually-hidden">"Who leads in what"</caption>
+                <tbody>{lines.collect_view()}</tbody>
+            </table>
+        </section>
     }
     .into_any()
 }
@@ -144,7 +191,7 @@ fn ended_table(jobs: &[Row], results: Rows, now: RwSignal<f64>) -> AnyView {
         let ended = row.millis("finished_at");
         let shown = row.clone();
         view! {
-            <tr>
+            <tr data-href=row.job_path() tabindex="-1">
                 <th scope="row" class="card-title">
                     <a class="key" href=row.job_path()>{swatch(Kind::Model, &row.text("model_code"))}{row.text("scenario_code")}</a>
                 </th>

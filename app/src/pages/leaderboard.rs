@@ -123,7 +123,7 @@ fn board(places: &[Place], by: &'static Column) -> AnyView {
         };
         let cells = others.iter().map(|c| tables::cell(row, c, c.key == "ttft_p99_ms" || c.key == "output_tokens_per_second")).collect_view();
         view! {
-            <tr>
+            <tr data-href=row.job_path() tabindex="-1">
                 <td class="number card-figure" data-label="Rank" title=why>{rank}</td>
                 <th scope="row" class="card-title"><a class="key" href=row.job_path()>{swatch(Kind::Model, &row.text("model_code"))}{row.text("workload_code")}</a></th>
                 <td><span class="key">{format!("{} {}", row.text("framework_code"), row.text("framework_version"))}</span></td>

@@ -203,7 +203,7 @@ fn runs_table(list: &[Row]) -> AnyView {
         let jobs = format!("{} of {}", maybe_count(row.whole("jobs_completed")), maybe_count(row.whole("jobs_total")));
         let failed = row.whole("jobs_failed").filter(|n| *n > 0).map(|n| format!(", {n} failed")).unwrap_or_default();
         view! {
-            <tr data-testid="run">
+            <tr data-testid="run" data-href=row.run_path() tabindex="-1">
                 <th scope="row" class="card-title">
                     <a class="key" href=row.run_path()>{format!("{} / {}", row.text("workload_code"), row.text("run_number"))}</a>
                 </th>

@@ -76,7 +76,7 @@ fn table(list: &[Row]) -> AnyView {
             view! { <crate::parts::Status row=Signal::stored(run)/> }
         });
         view! {
-            <tr data-testid="project" data-code=row.text("project_code")>
+            <tr data-testid="project" data-code=row.text("project_code") data-href=row.project_path() tabindex="-1">
                 <th scope="row" class="card-title"><a class="key strong" href=row.project_path()>{row.text("project_code")}</a></th>
                 <td class="clip" title=row.text("name")>{row.text("name")}</td>
                 <td class="card-figure" data-label="Visible to">{visible_to(&row.text("visibility"))}</td>

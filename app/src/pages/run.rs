@@ -345,7 +345,7 @@ fn JobLine(jobs: Rows, results: Rows, feeds: Feeds, shapes: Memo<Vec<String>>, j
         row.with(|r| r.millis("finished_at")).map_or_else(|| ABSENT.to_owned(), |at| moment(at, now_ms()))
     };
     view! {
-        <tr data-testid="job" data-job=job data-status=move || row.with(|r| r.text("status")) data-phase=move || row.with(|r| r.text("phase"))>
+        <tr data-testid="job" data-job=job data-href=start.job_path() tabindex="-1" data-status=move || row.with(|r| r.text("status")) data-phase=move || row.with(|r| r.text("phase"))>
             <th scope="row" class="card-title"><a class="key" href=start.job_path()>{swatch_of(colour)}{start.text("scenario_code")}</a></th>
             <td class="card-figure" data-label="Status"><Status row=marked/></td>
             <td class="number">{requests}</td>

@@ -29,6 +29,8 @@ struct Form {
     draft: RwSignal<Draft>,
     server: RwSignal<String>,
     readiness: RwSignal<Option<Readiness>>,
+    /// Something changed since the readiness shown was asked for.
+    checking: RwSignal<bool>,
     trouble: RwSignal<Option<Trouble>>,
     busy: RwSignal<bool>,
     /// The project a workload is added to; nothing for a new one.
@@ -59,6 +61,7 @@ pub fn NewProject() -> impl IntoView {
         draft: RwSignal::new(Draft::default()),
         server: RwSignal::new(String::new()),
         readiness: RwSignal::new(None),
+        checking: RwSignal::new(false),
         trouble: RwSignal::new(None),
         busy: RwSignal::new(false),
         existing: existing.map(StoredValue::new),

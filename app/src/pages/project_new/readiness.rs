@@ -29,8 +29,10 @@ pub(super) fn check_while_typing(form: Form, servers: Rows) {
     Effect::new(move |_| {
         let Some(question) = question.get() else {
             form.readiness.set(None);
+            form.checking.set(false);
             return;
         };
+        form.checking.set(true);
         let mine = turn.try_update_value(|t| {
             *t += 1;
             *t
@@ -45,6 +47,7 @@ pub(super) fn check_while_typing(form: Form, servers: Rows) {
                     if turn.try_get_value() != mine {
                         return;
                     }
+                    form.checking.try_set(false);
                     match answer {
                         Ok(readiness) => {
                             form.readiness.try_set(Some(readiness));
@@ -94,6 +97,9 @@ pub(super) fn Commands(form: Form) -> impl IntoView {
 #[component]
 pub(super) fn ReadinessPanel(form: Form) -> impl IntoView {
     let verdict = move || {
+        if form.checking.get() {
+            return ("queued", "checking".to_owned());
+        }
         form.readiness.with(|r| {
             let Some(r) = r else { return ("queued", "waiting".to_owned()) };
             let fails = r.checks.iter().filter(|c| c.result == "fails").count();

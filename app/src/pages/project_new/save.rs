@@ -18,7 +18,9 @@ pub(super) fn Actions(form: Form, servers: Rows) -> impl IntoView {
     let page = Page::expect();
     let navigate = use_navigate();
     let save_trouble = RwSignal::new(None::<Trouble>);
-    let ready = Memo::new(move |_| form.readiness.with(|r| r.as_ref().is_some_and(|r| r.ready)));
+    let ready = Memo::new(move |_| {
+        !form.checking.get() && form.readiness.with(|r| r.as_ref().is_some_and(|r| r.ready))
+    });
     let complete = Memo::new(move |_| form.draft.with(|d| d.input().is_ok()) && !form.code().is_empty());
     let save = move |execute: bool| {
         if form.busy.get_untracked() || !complete.get_untracked() || (execute && !ready.get_untracked()) {
@@ -46,6 +48,7 @@ pub(super) fn Actions(form: Form, servers: Rows) -> impl IntoView {
     let why_not = move || match (complete.get(), ready.get()) {
         (false, _) if form.code().is_empty() => "needs a name".to_owned(),
         (false, _) => "needs the open fields".to_owned(),
+        (_, false) if form.checking.get() => "checking".to_owned(),
         (_, false) => form.readiness.with(|r| {
             r.as_ref()
                 .map_or_else(|| "checking".to_owned(), |r| format!("needs all {} checks", r.checks.len()))

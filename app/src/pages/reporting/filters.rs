@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::Settings;
-use crate::browser::api;
+use crate::browser::api::{self, Trouble};
 use crate::browser::remote::{Rows, use_rows};
 use crate::browser::save_file;
 use crate::format::count;
@@ -129,31 +129,48 @@ pub(super) fn ColumnChooser(settings: Settings) -> impl IntoView {
     }
 }
 
+/// What an export can be: media type, ending, word.
+const EXPORTS: [(&str, &str, &str); 2] =
+    [("text/csv", "csv", "CSV"), ("application/x-ndjson", "ndjson", "NDJSON, a result a line")];
+
+/// Everything that is filtered, every column, as a file.
 #[component]
 pub(super) fn Export(settings: Settings) -> impl IntoView {
-    let words = RwSignal::new("Export CSV".to_owned());
-    view! {
-        <button
-            type="button"
-            class="button"
-            data-testid="export"
-            title="exactly what is filtered, every column"
-            on:click=move |_| {
-                words.set("Exporting".to_owned());
-                let request = settings.report.with_untracked(Report::export_request);
-                spawn_local(async move {
-                    let done = match api::csv(&request).await {
-                        Ok(text) => {
-                            save_file("benchtrail-results.csv", "text/csv", &text);
-                            "Export CSV".to_owned()
-                        }
-                        Err(trouble) => trouble.error.message,
-                    };
-                    words.try_set(done);
-                });
+    // The ending of what is being read, and why the last export failed.
+    let busy = RwSignal::new(None::<&'static str>);
+    let trouble = RwSignal::new(None::<Trouble>);
+    let start = move |media_type: &'static str, ending: &'static str| {
+        if busy.get_untracked().is_some() {
+            return;
+        }
+        busy.set(Some(ending));
+        trouble.set(None);
+        let request = settings.report.with_untracked(Report::export_request);
+        spawn_local(async move {
+            match api::export(&request, media_type).await {
+                Ok(text) => save_file(&format!("benchtrail-results.{ending}"), media_type, &text),
+                Err(error) => {
+                    trouble.try_set(Some(error));
+                }
             }
-        >
-            {words}
-        </button>
+            busy.try_set(None);
+        });
+    };
+    let entries = EXPORTS.map(|(media_type, ending, word)| {
+        view! {
+            <button type="button" class="menu-entry" data-testid=format!("export-{ending}") on:click=move |_| start(media_type, ending)>
+                {move || if busy.get() == Some(ending) { "Exporting" } else { word }}
+            </button>
+        }
+    });
+    view! {
+        <details class="menu" data-testid="export">
+            <summary class="button" title="exactly what is filtered, every column">"Export"</summary>
+            <div class="menu-box">
+                {entries.collect_view()}
+                {move || trouble.get().map(|t| view! { <p role="alert"><span class="status" data-status="failed">{t.error.message}</span></p> })}
+            </div>
+        </details>
     }
+    .into_any()
 }
