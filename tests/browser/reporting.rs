@@ -91,12 +91,11 @@ async fn compare(browser: &Browser) {
 /// The charts say in sentences what they show; a click on a point opens its proof.
 async fn explain(browser: &Browser) {
     let words = "return document.querySelector('[data-testid=chart-words]').textContent";
-    let frontier =
-        format!("const t = (() => {{ {words} }})(); return t.includes('no other beats in both') && t");
+    let frontier = format!("const t = (() => {{ {words} }})(); return t.includes('on the frontier') && t");
     browser.until("the frontier in words", &frontier).await;
     browser.click("tab-concurrency").await;
     let saturation = format!(
-        "const t = (() => {{ {words} }})(); return (t.includes('saturates') || t.includes('still climbs')) && t.includes('two concurrencies') && t"
+        "const t = (() => {{ {words} }})(); return (t.includes('saturates') || t.includes('still climbs')) && t.includes('a third concurrency') && t"
     );
     browser.until("saturation in words", &saturation).await;
     browser.until("the lines", "const p = document.querySelector('[data-testid=chart-report] .figure-plot'); return p.data && p.data.length >= 3").await;

@@ -199,7 +199,12 @@ fn words_of(spots: &[(usize, &Spot)], front: &[usize], x: &Column, y: &Column) -
             spot.words
         )
     };
-    let of = format!("{} of {} results no other beats in both", front.len(), spots.len());
+    let is = if front.len() == 1 { "is" } else { "are" };
+    let of = format!(
+        "{} of {} results {is} on the frontier, beaten by no other in both",
+        front.len(),
+        spots.len()
+    );
     match front {
         [] => of,
         [only] => format!("{of}: {}", at(*only)),
@@ -243,7 +248,7 @@ mod tests {
         let figure = figure(&clouds, x, y);
         assert_eq!(
             figure.summary,
-            "2 of 4 results no other beats in both: from 1\u{202f}900 tok/s at 60.0 tok/s/user (w / 1 · c64) to 400 tok/s at 90.0 tok/s/user (w / 1 · c8)"
+            "2 of 4 results are on the frontier, beaten by no other in both: from 1\u{202f}900 tok/s at 60.0 tok/s/user (w / 1 · c64) to 400 tok/s at 90.0 tok/s/user (w / 1 · c8)"
         );
         assert_eq!(figure.rows.iter().filter(|r| r[4] == "yes").count(), 2);
     }

@@ -80,7 +80,16 @@ pub fn explain(line: &Traffic, unit: &str, latency: Option<&Traffic>) -> String 
                 only.concurrency
             )
         }
-        ([_, _], _) => format!("{name}: two concurrencies measured; a third shows where it saturates."),
+        ([before, last], _) => {
+            let gain = last.value / before.value - 1.0;
+            format!(
+                "{name}: {} to {} {} {:.0} % of throughput; a third concurrency shows where it saturates.",
+                before.concurrency,
+                last.concurrency,
+                if gain < 0.0 { "loses" } else { "adds" },
+                gain.abs() * 100.0
+            )
+        }
         (_, Some(elbow)) => {
             let verb = if elbow.gain < 0.0 { "falls" } else { "grows only" };
             let mut text = format!(
@@ -162,7 +171,10 @@ mod tests {
     fn two_points_are_no_line() {
         let two = line(&[(1.0, 100.0), (2.0, 101.0)]);
         assert_eq!(elbow(&two), None);
-        assert!(explain(&two, "tok/s", None).contains("a third"));
+        assert_eq!(
+            explain(&two, "tok/s", None),
+            "isl512-osl256: 1 to 2 adds 1 % of throughput; a third concurrency shows where it saturates."
+        );
         assert!(explain(&line(&[(8.0, 1.0)]), "tok/s", None).contains("concurrency 8 only"));
     }
 

@@ -79,13 +79,15 @@ fn body(row: &Row, history: RwSignal<Option<Result<History, Trouble>>>, position
                 None => view! { <p class="quiet">"Its payload is not shown here."</p> }.into_any(),
                 Some(event) => {
                     let payload = serde_json::to_string_pretty(&event.payload).unwrap_or_default();
+                    let id = event.event_id.clone();
                     view! {
                         <dl class="definitions">
                             <dt>"Event id"</dt><dd class="key">{event.event_id}</dd>
                             <dt>"Leaf"</dt><dd class="key" title=event.leaf.clone()>{short_hash(&event.leaf)}</dd>
-                            <dt>"Cause"</dt><dd class="key">{event.causation_id.unwrap_or_else(|| "none".into())}</dd>
                             <dt>"Schema"</dt><dd>{event.schema_version}</dd>
                         </dl>
+                        <Related title="Cause" none="Nothing in the log: somebody asked for it." column="event_id" id=event.causation_id/>
+                        <Related title="Effects" none="Nothing was caused by it." column="causation_id" id=Some(id)/>
                         <section>
                             <div class="command-head"><h3>"Payload"</h3><CopyButton text=Signal::stored(payload.clone())/></div>
                             <pre class="command json" data-testid="payload" tabindex="0">{payload}</pre>
@@ -94,6 +96,48 @@ fn body(row: &Row, history: RwSignal<Option<Result<History, Trouble>>>, position
                 }
             },
         }}
+    }
+    .into_any()
+}
+
+/// Events that an event is bound to: what caused it, or what it caused.
+#[component]
+fn Related(
+    title: &'static str,
+    /// What stands there where there is none.
+    none: &'static str,
+    /// The column that names the event.
+    column: &'static str,
+    /// The event's id; nothing where there is none.
+    id: Option<String>,
+) -> impl IntoView {
+    let request = id.map(|id| {
+        format!("/api/v_events?{column}=eq.{id}&order=position.asc&limit=100&select=position,type,stream")
+    });
+    let any = request.is_some();
+    let rows = use_rows(move || request.clone());
+    let lines = move || {
+        rows.all()
+            .iter()
+            .map(|row| {
+                let position = row.whole("position").unwrap_or(0);
+                view! {
+                    <li class="related">
+                        <a class="key" href=event_href(position) data-noscroll="">{row.text("type")}</a>
+                        <span class="key quiet clip-line" title=row.text("stream")>{row.text("stream")}</span>
+                        <span class="key quiet">{count(position)}</span>
+                    </li>
+                }
+            })
+            .collect_view()
+    };
+    let nothing = move || !any || rows.rows.with(|r| r.as_ref().is_some_and(Vec::is_empty));
+    view! {
+        <section data-testid=format!("event-{}", title.to_lowercase())>
+            <h3>{title}</h3>
+            <Show when=nothing><p class="quiet">{none}</p></Show>
+            <ul>{lines}</ul>
+        </section>
     }
     .into_any()
 }

@@ -10,7 +10,7 @@ use wasm_bindgen_futures::spawn_local;
 use crate::browser::api;
 use crate::browser::page::Page;
 use crate::browser::remote::use_rows;
-use crate::format::{clock, count};
+use crate::format::{clock, count, millis};
 use crate::frame::drawer_href;
 use crate::parts::states::{Empty, when_there};
 use crate::parts::{PageHead, Progress};
@@ -27,8 +27,17 @@ struct Filter {
     stream: String,
     kind: String,
     actor: String,
+    /// Recorded from this minute on, UTC: `2026-11-29T20:41`.
+    since: String,
+    /// Recorded before this minute, UTC.
+    until: String,
     /// Show events up to this position; nothing for the newest.
     before: Option<i64>,
+}
+
+/// A minute as a field for times writes it, and as the API reads it; nothing where it is none.
+fn minute(text: &str) -> Option<String> {
+    millis(&format!("{text}:00Z")).map(|_| format!("{text}:00Z"))
 }
 
 impl Filter {
@@ -38,6 +47,8 @@ impl Filter {
             stream: word("stream"),
             kind: word("type"),
             actor: word("actor"),
+            since: Some(word("since")).filter(|at| minute(at).is_some()).unwrap_or_default(),
+            until: Some(word("until")).filter(|at| minute(at).is_some()).unwrap_or_default(),
             before: query.get("before").and_then(|b| b.parse().ok()),
         }
     }
@@ -47,7 +58,9 @@ impl Filter {
         query
             .set("stream", word(&self.stream).as_deref())
             .set("type", word(&self.kind).as_deref())
-            .set("actor", word(&self.actor).as_deref());
+            .set("actor", word(&self.actor).as_deref())
+            .set("since", word(&self.since).as_deref())
+            .set("until", word(&self.until).as_deref());
         query.set("before", self.before.map(|b| b.to_string()).as_deref());
     }
 
@@ -62,6 +75,11 @@ impl Filter {
         }
         if !self.actor.is_empty() {
             request.push_str(&format!("&actor_kind=eq.{}", percent(&self.actor)));
+        }
+        for (at, operator) in [(&self.since, "gte"), (&self.until, "lt")] {
+            if let Some(at) = minute(at) {
+                request.push_str(&format!("&recorded_at={operator}.{}", percent(&at)));
+            }
         }
         if let Some(before) = self.before {
             request.push_str(&format!("&position=lte.{before}"));
@@ -115,6 +133,8 @@ pub fn Audit() -> impl IntoView {
                     {["", "user", "agent", "system", "anonymous"].map(|a| view! { <option value=a selected=move || filter.with(|f| f.actor == a)>{if a.is_empty() { "any" } else { a }}</option> }).collect_view()}
                 </select>
             </label>
+            {time_field("from", "audit-since", Signal::derive(move || filter.with(|f| f.since.clone())), move |v| change(&|f| { f.since = v.clone(); f.before = None; }))}
+            {time_field("until", "audit-until", Signal::derive(move || filter.with(|f| f.until.clone())), move |v| change(&|f| { f.until = v.clone(); f.before = None; }))}
         </div>
         <Show when=move || { fresh.get() > 0 }>
             <p class="new-rows">
@@ -140,6 +160,22 @@ pub fn Audit() -> impl IntoView {
                 if let Some(last) = last { change(&|f| f.before = Some(last - 1)) }
             }>{format!("Older {PAGE_SIZE}")}</button>
         </p>
+    }
+    .into_any()
+}
+
+/// A field for a minute, UTC.
+fn time_field(
+    word: &'static str,
+    testid: &'static str,
+    value: Signal<String>,
+    set: impl Fn(String) + 'static,
+) -> AnyView {
+    view! {
+        <label class="filter">
+            <b>{word}" UTC"</b>
+            <input class="filter-input" type="datetime-local" data-testid=testid prop:value=move || value.get() on:change=move |e| set(event_target_value(&e))/>
+        </label>
     }
     .into_any()
 }
@@ -282,6 +318,8 @@ mod tests {
             stream: "job/acme/".into(),
             kind: "job.claimed".into(),
             actor: "agent".into(),
+            since: "2026-11-29T20:41".into(),
+            until: "2026-11-30T08:00".into(),
             before: Some(40),
         };
         let mut query = Query::default();
@@ -289,7 +327,13 @@ mod tests {
         assert_eq!(Filter::read(&Query::parse(&query.write())), filter);
         assert_eq!(
             filter.request(),
-            "/api/v_events?order=position.desc&limit=50&stream=like.job/acme/*&type=eq.job.claimed&actor_kind=eq.agent&position=lte.40"
+            "/api/v_events?order=position.desc&limit=50&stream=like.job/acme/*&type=eq.job.claimed&actor_kind=eq.agent&recorded_at=gte.2026-11-29T20:41:00Z&recorded_at=lt.2026-11-30T08:00:00Z&position=lte.40"
         );
+    }
+
+    #[test]
+    fn a_time_that_is_none_filters_nothing() {
+        let filter = Filter::read(&Query::parse("?since=yesterday&until=2026-11-30T08:00"));
+        assert_eq!((filter.since.as_str(), filter.until.as_str()), ("", "2026-11-30T08:00"));
     }
 }
