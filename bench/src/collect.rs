@@ -59,6 +59,7 @@ pub struct Tally {
     completion_words: Samples,
     good: u64,
     timeouts: u64,
+    failed_here: u64,
     without_usage: u64,
     without_done: u64,
     by_type: BTreeMap<String, u64>,
@@ -136,6 +137,7 @@ impl Tally {
     fn add_failure(&mut self, failure: &Failure, name: fn(FailureKind) -> &'static str, redactor: &Redactor) {
         self.requests.failed += 1;
         self.timeouts += u64::from(failure.kind == FailureKind::Timeout);
+        self.failed_here += u64::from(failure.is_local);
         let kind = name(failure.kind);
         *self.by_type.entry(kind.to_owned()).or_default() += 1;
         if let Some(status) = failure.status {
@@ -282,6 +284,17 @@ impl Collector {
         let samples = if tally.ttft.is_empty() { &tally.response_time } else { &tally.ttft };
         let [median] = samples.percentiles([500]);
         median.map(|ns| ns as f64 * NS_TO_MS)
+    }
+
+    /// The median response time in milliseconds.
+    pub fn median_response_ms(&self) -> Option<f64> {
+        let [median] = self.overall.response_time.percentiles([500]);
+        median.map(|ns| ns as f64 * NS_TO_MS)
+    }
+
+    /// Requests that failed for want of something on this machine: open files, local ports.
+    pub fn failed_here(&self) -> u64 {
+        self.overall.failed_here
     }
 
     /// Successes whose answer carried no completion token count.

@@ -111,6 +111,8 @@ pub struct Failure {
     pub status: Option<u16>,
     /// What was said.
     pub message: String,
+    /// For want of something on this machine: open files, local ports.
+    pub is_local: bool,
 }
 
 /// Messages longer than this are cut.
@@ -119,7 +121,7 @@ const MESSAGE_LIMIT: usize = 600;
 impl Failure {
     /// A failure of `kind`; the message is shortened.
     pub fn new(kind: FailureKind, status: Option<u16>, message: impl Into<String>) -> Self {
-        Self { kind, status, message: shorten(message.into()) }
+        Self { kind, status, message: shorten(message.into()), is_local: false }
     }
 
     /// The failure behind a request that got no complete response. `streamed` and `status` tell what had begun.
@@ -143,7 +145,8 @@ impl Failure {
                 (Some(_), false) => FailureKind::Body,
             },
         };
-        Self::new(kind, status, with_advice(error))
+        let (message, is_local) = with_advice(error);
+        Self { is_local, ..Self::new(kind, status, message) }
     }
 
     /// True when the message says that memory ran out on the server.
@@ -166,7 +169,8 @@ impl Failure {
     }
 }
 
-fn with_advice(error: &SendError) -> String {
+/// The message, and whether it is this machine that lacks something.
+fn with_advice(error: &SendError) -> (String, bool) {
     let source = match error {
         SendError::Connect(ConnectError::Tcp { source, .. }) => Some(source),
         SendError::Exchange(ExchangeError::Read(source) | ExchangeError::Write(source)) => Some(source),
@@ -181,7 +185,7 @@ fn with_advice(error: &SendError) -> String {
         }
         _ => "",
     };
-    format!("{error}{advice}")
+    (format!("{error}{advice}"), !advice.is_empty())
 }
 
 fn shorten(mut message: String) -> String {

@@ -1,22 +1,17 @@
-//! The end of a run: what the client cost, what must be flagged, where the summary goes, the exit code.
+//! The end of a run: what must be flagged, where the summary goes, the exit code.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use events::summary::{Client, Summary};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::cli::Common;
-use crate::collect::{Collector, NS_TO_MS};
-use crate::http::arrival::STAMPS;
-use crate::http::pool::Counters;
+use crate::collect::Collector;
 use crate::report;
-use crate::stats::{Samples, round};
 
 /// Exit code: all went well.
 pub const EXIT_OK: i32 = 0;
@@ -30,54 +25,6 @@ pub const EXIT_ALL_FAILED: i32 = 3;
 pub const EXIT_UNFIT: i32 = 4;
 /// Exit code: interrupted.
 pub const EXIT_INTERRUPTED: i32 = 130;
-
-/// What a run cost.
-#[derive(Clone, Copy, Debug)]
-pub struct Cost {
-    /// Time from start to end.
-    pub wall: Duration,
-    /// Processor time of the process.
-    pub process: Duration,
-    /// Processor time of its busiest thread.
-    pub busiest: Duration,
-}
-
-/// How the client fared.
-pub fn client(
-    collector: &Collector,
-    counters: &Counters,
-    max_in_flight: u64,
-    lag: &Samples,
-    cost: Cost,
-) -> Client {
-    let wall = cost.wall.as_secs_f64();
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let busy = cost.busiest.as_secs_f64() / wall.max(1e-9);
-    let [lag_p95] = lag.percentiles([950]);
-    let lag_p95_ms = lag_p95.map(|ns| ns as f64 * NS_TO_MS);
-    let reason = if busy > 0.9 {
-        Some(format!("its busiest thread was busy {:.0} % of the time", busy * 100.0))
-    } else {
-        // Late by more than a twentieth of what is measured: then the lateness is part of the figures.
-        let measured_ms = collector.median_first_answer_ms().unwrap_or(0.0);
-        lag_p95_ms.filter(|ms| *ms > 20.0 && *ms > measured_ms / 20.0).map(|ms| {
-            format!("it woke up {ms:.0} ms late (p95): this machine has too little processor time to spare")
-        })
-    };
-    Client {
-        cpu_share: (wall > 0.0).then(|| round(cost.process.as_secs_f64() / wall / cores as f64)),
-        loop_lag_ms: lag.distribution(NS_TO_MS),
-        send_skew_ms: collector.send_skew().distribution(NS_TO_MS),
-        max_in_flight,
-        connections_opened: counters.opened.load(Relaxed),
-        reused: counters.reused.load(Relaxed),
-        retried: counters.retried.load(Relaxed),
-        limited: reason.is_some(),
-        limited_reason: reason,
-        headroom: (busy > 0.0).then(|| (100.0 / busy).round() / 100.0),
-        clock_source: STAMPS.source().map(str::to_owned),
-    }
-}
 
 /// Raises the flags the figures call for.
 pub fn raise_flags(collector: &Collector, client: &Client, flags: &mut Vec<String>) {

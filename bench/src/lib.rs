@@ -7,6 +7,7 @@ pub mod accuracy;
 pub mod answer;
 pub mod balance;
 pub mod body;
+pub mod certify;
 pub mod cli;
 pub mod collect;
 pub mod config;

@@ -30,14 +30,14 @@ struct Tried {
 }
 
 impl<W: Workload> Run<W> {
-    /// Sends one request and records how it went. `phase_of` judges by when it ended.
+    /// Sends one request and records how it went. `phase_of` judges by when it ended. Returns when its slot was free again.
     pub(crate) async fn perform(
         self: &Arc<Self>,
         index: u64,
         scheduled: Option<Instant>,
         ready_at: Instant,
         phase_of: impl FnOnce(Instant) -> Phase,
-    ) {
+    ) -> Instant {
         let warmup = self.gauges.stage.load(Relaxed) < 2;
         let prompt_index = if warmup { WARMUP_INDEX + index } else { index };
         let request_id = format!("{}-{}{index}", self.run_tag, if warmup { "w" } else { "" });
@@ -65,7 +65,8 @@ impl<W: Workload> Run<W> {
             let response_time = tried.ended_at.saturating_duration_since(started_at);
             wake::observe(response_time, measured.mean_gap());
         }
-        let phase = phase_of(tried.ended_at);
+        let free_at = tried.ended_at;
+        let phase = phase_of(free_at);
         let record = Record {
             index,
             endpoint,
@@ -99,7 +100,9 @@ impl<W: Workload> Run<W> {
         }
         if failed_to_connect {
             tokio::time::sleep(BREATH).await;
+            return Instant::now();
         }
+        free_at
     }
 
     fn keep(&self, record: &Record) {

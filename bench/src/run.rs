@@ -264,7 +264,8 @@ impl<W: Workload> Run<W> {
                         break;
                     }
                     let index = next.fetch_add(1, Relaxed);
-                    run.perform(index, None, ready_at, |ended_at| {
+                    // Ready when the answer before it was complete, however late that is noticed here.
+                    let performing = run.perform(index, None, ready_at, |ended_at| {
                         if !ticket && ended_at < measure_from {
                             return Phase::RampUp;
                         }
@@ -272,9 +273,8 @@ impl<W: Workload> Run<W> {
                             run.take_ticket();
                         }
                         Phase::Measured
-                    })
-                    .await;
-                    ready_at = Instant::now();
+                    });
+                    ready_at = performing.await;
                 }
             });
         }
@@ -304,13 +304,19 @@ impl<W: Workload> Run<W> {
             }
             let (run, gate) = (Arc::clone(self), Arc::clone(&gate));
             requests.spawn(async move {
-                let permit = tokio::select! {
-                    biased;
-                    permit = gate.acquire() => permit,
-                    () = run.control.abort.cancelled() => return,
+                let mut ready_at = scheduled;
+                let permit = match gate.try_acquire() {
+                    Ok(permit) => permit,
+                    // Held back by --max-concurrency: that is the server's doing, not this client's.
+                    Err(_) => {
+                        let acquired = run.control.abort.run_until_cancelled(gate.acquire()).await;
+                        let Some(Ok(permit)) = acquired else { return };
+                        ready_at = Instant::now();
+                        permit
+                    }
                 };
                 let in_ramp = scheduled < measure_from;
-                run.perform(index as u64, Some(scheduled), scheduled, |_| {
+                run.perform(index as u64, Some(scheduled), ready_at, |_| {
                     if in_ramp { Phase::RampUp } else { Phase::Measured }
                 })
                 .await;

@@ -15,11 +15,12 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::balance::Strategy;
+use crate::certify::{Cost, client};
 use crate::cli::Common;
 use crate::collect::Collector;
 use crate::endpoints::Endpoint;
 use crate::failure::Redactor;
-use crate::finish::{Cost, SummaryFile, client, exit_code, raise_flags, readable_id, write_summary};
+use crate::finish::{SummaryFile, exit_code, raise_flags, readable_id, write_summary};
 use crate::host::{self, CpuTime};
 use crate::http::connect::Connector;
 use crate::http::pool::{Counters, Pool};
@@ -192,7 +193,7 @@ pub async fn measure<W: Workload>(
     let lag = tokio::spawn(measure_lag(showing.clone()));
     let (began, cpu_before) = (Instant::now(), CpuTime::now());
     run.execute().await;
-    let (process, thread) = CpuTime::now().since(&cpu_before);
+    let (process, busiest) = CpuTime::now().since(&cpu_before);
     let wall = began.elapsed();
     showing.cancel();
     let _ = shown.await;
@@ -200,8 +201,6 @@ pub async fn measure<W: Workload>(
     let log_result = run.close_log();
 
     let collector = run.collector();
-    let threads = tokio::runtime::Handle::current().metrics().num_workers();
-    let busiest = if threads == 1 { thread } else { process / threads as u32 };
     let cost = Cost { wall, process, busiest };
     let client = client(&collector, &counters, run.gauges.max_in_flight.load(Relaxed), &lag, cost);
     let requests = collector.requests();

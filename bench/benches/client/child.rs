@@ -19,6 +19,7 @@ pub struct Usage {
 }
 
 /// Runs `command` to its end. `watch` gets its resident memory in MB every so often.
+#[expect(clippy::zombie_processes, reason = "it is waited for by wait4, which says what it used")]
 pub fn run(command: &mut Command, every: Option<Duration>, mut watch: impl FnMut(u64)) -> Usage {
     let started_unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
     let began = Instant::now();
