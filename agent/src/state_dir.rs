@@ -57,6 +57,11 @@ impl StateDir {
         self.root.join("lock")
     }
 
+    /// The model server that is kept between two jobs.
+    pub fn kept_server(&self) -> PathBuf {
+        self.root.join("kept-server.json")
+    }
+
     /// Reports that are not acknowledged.
     pub fn spool(&self) -> PathBuf {
         self.root.join("spool")

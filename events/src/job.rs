@@ -135,6 +135,10 @@ pub struct JobServing {
     pub serve_argv: Vec<String>,
     /// The endpoints the load will be sent to.
     pub endpoint_urls: Vec<String>,
+    /// The job (its stream key) that this model server was started for and that left it running, where the workload
+    /// asks to keep it; absent where it was started for this job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_from: Option<String>,
 }
 
 /// The model server is ready and the load generator was started with this final argv.

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use events::api::EventView;
 use serde_json::{Value, json};
 use support::agent::Agent;
-use support::control_plane::{ControlPlane, ORG};
+use support::control_plane::{ControlPlane, ORG, children_named};
 use support::live::Live;
 use support::model_server::ModelServer;
-use support::{database, workloads};
+use support::{database, eventually, workloads};
 
 #[tokio::test]
 async fn one_benchmark_from_sample_to_stream() {
@@ -122,6 +122,37 @@ async fn an_endpoint_that_runs_already_is_measured_and_no_server_is_started() {
     assert_eq!(results[0]["simulated"], json!(false));
     // It was not ours to stop.
     endpoint.assert_running();
+}
+
+#[tokio::test]
+async fn a_kept_model_server_serves_every_job_of_its_run_and_ends_with_it() {
+    let plane = ControlPlane::start().await;
+    let admin = plane.admin().await;
+    let agent = Agent::start(&plane, &admin, "flow-host").await;
+    let mut server = Live::open(&admin, &format!("{ORG}:server"), 0).await;
+    server.until("the server online", |e| e.payload["state"] == "online").await;
+    let mut workload = workloads::refserver(&[1, 2], 4, 8);
+    workload["p_keep_server"] = json!(true);
+    let (run, _) = agent.execute(&admin, "flow", workload).await;
+    let mut live = Live::open(&admin, run.trim_start_matches("run/"), 0).await;
+    let seen = live.until("the end of the run", |e| e.event_type == "run.finished").await;
+    assert_eq!(seen.last().expect("run.finished").payload["outcome"], "completed", "{:?}", failures(&seen));
+    let serving: Vec<&EventView> = seen.iter().filter(|e| e.event_type == "job.serving").collect();
+    assert_eq!(serving[0].payload["kept_from"], Value::Null);
+    assert_eq!(serving[1].payload["kept_from"], json!(serving[0].stream));
+    for what in ["serve_argv", "endpoint_urls"] {
+        assert_eq!(serving[0].payload[what], serving[1].payload[what]);
+    }
+    eventually("the model server to end with its run", || async {
+        children_named(agent.pid(), "benchtrail-refs").is_empty().then_some(())
+    })
+    .await;
+
+    // Not asked for, every job has its own.
+    let (run, _) = agent.execute(&admin, "afresh", workloads::refserver(&[1, 2], 4, 8)).await;
+    let mut live = Live::open(&admin, run.trim_start_matches("run/"), 0).await;
+    let seen = live.until("the end of the run", |e| e.event_type == "run.finished").await;
+    assert!(seen.iter().filter(|e| e.event_type == "job.serving").all(|e| e.payload["kept_from"].is_null()));
 }
 
 /// The finer phases, in order, each once.

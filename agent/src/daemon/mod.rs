@@ -60,6 +60,7 @@ pub async fn run(state: StateDir, policy: Policy) -> anyhow::Result<()> {
         http: http_client()?,
         secrets,
         uploads: Arc::clone(&uploads),
+        kept: tokio::sync::Mutex::default(),
         state: state.clone(),
         policy,
     });

@@ -17,13 +17,19 @@ use crate::spool::Spool;
 
 /// Cleans up. Gives the attempt that was under way, if there was one.
 pub(super) async fn recover(host: &Host, spool: &Arc<Spool>) -> anyhow::Result<Option<HeldAttempt>> {
+    let grace = Duration::from_secs(host.policy.stop_grace_s);
+    let kept = host.state.kept_server();
+    if let Some(record) = Record::load(&kept).context("the record of the model server that was kept is damaged: stop the server by hand and remove the file")? {
+        reap(&record, grace).await;
+        Record::remove(&kept);
+    }
     let path = host.state.attempt();
     let Some(record) = Record::load(&path).context("the record of the attempt that was under way is damaged: stop its processes by hand and remove the file")?
     else {
         return Ok(None);
     };
     tracing::warn!(job = %record.held.job.stream(), attempt = record.held.attempt, "the agent ended in the middle of an attempt");
-    reap(&record, Duration::from_secs(host.policy.stop_grace_s)).await;
+    reap(&record, grace).await;
 
     let reporter = Reporter::new(Arc::clone(spool), record.held.job.clone(), record.held.attempt);
     let tally = spool.tally(&reporter.id());

@@ -65,9 +65,17 @@ impl Work {
                     eager = EAGER_CLAIMS.iter();
                     next_claim = Instant::now();
                 }
-                None => next_claim = Instant::now() + eager.next().copied().unwrap_or(IDLE_CLAIM),
+                None => {
+                    let eagerly = eager.next().copied();
+                    if eagerly.is_none() {
+                        // The run has no further job for it.
+                        self.host.release_server().await;
+                    }
+                    next_claim = Instant::now() + eagerly.unwrap_or(IDLE_CLAIM);
+                }
             }
         }
+        self.host.release_server().await;
     }
 
     /// Asks for a job. The claim's id is on disk first: an agent that dies before the answer asks again by the same id.

@@ -8,8 +8,9 @@ use events::report::AssignedJob;
 use events::tool_output::LogSource;
 use tokio::sync::watch;
 
+use super::kept::Served;
 use super::steps::describe;
-use super::{Place, Record, Refusal, Reporter, Upload, Uploader};
+use super::{Kept, Place, Record, Refusal, Reporter, Upload, Uploader};
 use crate::clock;
 use crate::logs::{LogHandle, LogLimits, LogWriter, Secrets};
 use crate::policy::Policy;
@@ -41,11 +42,22 @@ pub struct Host {
     pub secrets: Secrets,
     /// Takes files.
     pub uploads: Arc<Uploader>,
+    /// The model server that the last job left running, if it did.
+    pub kept: tokio::sync::Mutex<Option<Kept>>,
     /// Its accelerators, looked up once: asking the driver again would disturb what is measured.
     pub accelerators: Accelerators,
 }
 
 impl Host {
+    /// Stops the model server that is kept, if there is one: no job asks for it any more.
+    pub async fn release_server(&self) {
+        if let Some(kept) = self.kept.lock().await.take() {
+            tracing::info!(server = kept.served.argv.join(" "), "the kept model server is stopped");
+            kept.process.stop(Duration::from_secs(self.policy.stop_grace_s)).await;
+            Record::remove(&self.state.kept_server());
+        }
+    }
+
     /// Puts a finished file of an attempt on the list of uploads.
     pub fn upload(&self, reporter: &Reporter, file: PathBuf, purpose: &str, media_type: &str) {
         let upload = Upload {
@@ -100,6 +112,8 @@ impl From<SpawnError> for Outcome {
 #[derive(Default)]
 pub(super) struct Processes {
     pub(super) server: Option<Process>,
+    /// What the server was started with, where it was started here or kept from another job.
+    pub(super) served: Option<Served>,
     pub(super) tool: Option<Process>,
 }
 
@@ -184,14 +198,38 @@ impl Execution<'_> {
             tool.stop(grace).await;
         }
         if let Some(server) = processes.server.take() {
-            let status = server.stop(grace).await;
-            self.say(format!("the model server was stopped ({})", describe(status))).await;
+            match processes.served.take() {
+                Some(served) if self.keeps(&outcome) => self.keep(served, server).await,
+                _ => {
+                    let status = server.stop(grace).await;
+                    self.say(format!("the model server was stopped ({})", describe(status))).await;
+                }
+            }
         }
         if let Ok(sampler) = sampler {
             // Waits for a reading that is under way; the runtime must not.
             let _ = tokio::task::spawn_blocking(move || sampler.stop()).await;
         }
         self.finish(outcome).await;
+    }
+
+    /// Whether the model server stays for the run's next job: only one that did its work can be trusted with more.
+    fn keeps(&self, outcome: &Outcome) -> bool {
+        self.job.workload.keep_server && matches!(outcome, Outcome::Completed)
+    }
+
+    /// Leaves the model server running. It is written down, so that it does not outlive a crash of the agent.
+    async fn keep(&mut self, served: Served, process: Process) {
+        let mut record = self.record.clone();
+        record.processes = vec![process.id()];
+        if let Err(error) = record.save(&self.host.state.kept_server()) {
+            tracing::error!(%error, "the model server cannot be written down and is not kept");
+            process.stop(Duration::from_secs(self.host.policy.stop_grace_s)).await;
+            return;
+        }
+        process.log_to(None);
+        self.say("the model server is kept for the run's next job".into()).await;
+        *self.host.kept.lock().await = Some(Kept { served, process, record });
     }
 
     /// Ends the logs, hands over the files and reports the end: the last thing said of this attempt.

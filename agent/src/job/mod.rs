@@ -1,6 +1,7 @@
 //! One attempt at one job: verify, plan, serve, load, measure, report.
 
 mod attempt;
+mod kept;
 mod place;
 mod placeholders;
 mod plan;
@@ -13,6 +14,7 @@ mod verify;
 
 pub(crate) use attempt::stamped;
 pub use attempt::{Attempt, Host, Stop, carry_out};
+pub use kept::Kept;
 pub use place::Place;
 pub use plan::Refusal;
 pub use record::{Record, RecordError};

@@ -29,6 +29,8 @@ pub(super) struct Plan {
     pub(super) tool: ProcessSpec,
     pub(super) adapter: Box<dyn Tool>,
     pub(super) endpoint: Endpoint,
+    /// The port a model server of our own listens on.
+    pub(super) port: u16,
     /// The address as the load generator is told it.
     pub(super) base_url: String,
     pub(super) ready_within: Duration,
@@ -101,7 +103,7 @@ pub(super) fn plan(given: &Given<'_>) -> Result<Plan, Refusal> {
         model: adapter.model(&tool.argv),
     };
     let ready_within = Duration::from_secs(u64::from(commands.readiness_timeout_s.max(1)));
-    Ok(Plan { serve, tool, adapter, endpoint, base_url, ready_within })
+    Ok(Plan { serve, tool, adapter, endpoint, port: given.port, base_url, ready_within })
 }
 
 /// Fills a command's placeholders and replaces its program by the path that the policy allows.

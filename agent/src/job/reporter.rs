@@ -79,9 +79,9 @@ impl Reporter {
         self.append(ReportBody::Log { job: self.job.clone(), attempt: self.attempt, log });
     }
 
-    /// The model server was started, or will be asked where it runs.
-    pub fn serving(&self, serve_argv: Vec<String>, endpoint_urls: Vec<String>) {
-        let serving = JobServing { attempt: self.attempt, serve_argv, endpoint_urls };
+    /// The model server was started, was kept from another job, or will be asked where it runs.
+    pub fn serving(&self, serve_argv: Vec<String>, endpoint_urls: Vec<String>, kept_from: Option<String>) {
+        let serving = JobServing { attempt: self.attempt, serve_argv, endpoint_urls, kept_from };
         self.append(ReportBody::Serving { job: self.job.clone(), serving });
     }
 

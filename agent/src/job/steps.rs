@@ -9,10 +9,11 @@ use events::job::JobRunning;
 use events::tool_output::ToolInvocation;
 use nix::sys::signal::Signal;
 
-use super::Place;
 use super::attempt::{Execution, Outcome, Processes};
+use super::kept::Served;
 use super::plan::{Given, Plan, plan};
 use super::progress::Follower;
+use super::{Place, Record};
 use crate::logs::{Redactor, Secrets};
 use crate::serving::{self, NotReady, Process};
 use crate::tools::{SummaryError, ToolFiles};
@@ -33,7 +34,8 @@ impl Execution<'_> {
     }
 
     async fn try_steps(&mut self, processes: &mut Processes) -> Result<Outcome, Outcome> {
-        let plan = self.plan()?;
+        self.take_over(processes).await;
+        let plan = self.plan(processes.served.as_ref().map(|served| served.port))?;
         let ready = self.serve(&plan, processes).await?;
         let version = self.tool_version(&plan).await?;
         let files = self.place.tool_files();
@@ -67,9 +69,36 @@ impl Execution<'_> {
         Ok(self.judge(status, server_exit, summary))
     }
 
-    fn plan(&self) -> Result<Plan, Outcome> {
-        let port = serving::free_port()
-            .map_err(|e| Outcome::failed("agent_error", format!("no free port on this host: {e}")))?;
+    /// Takes the model server over that the job before left running, where it is what this one asks for. Another one
+    /// is stopped: it would disturb what is measured.
+    async fn take_over(&mut self, processes: &mut Processes) {
+        let kept = self.host.kept.lock().await.take();
+        let Some(mut kept) = kept else { return };
+        if !kept.serves(&self.job) {
+            kept.process.stop(Duration::from_secs(self.host.policy.stop_grace_s)).await;
+            Record::remove(&self.host.state.kept_server());
+            self.say(format!(
+                "the model server kept from {} was stopped: this job needs another",
+                kept.served.started_for
+            ))
+            .await;
+            return;
+        }
+        kept.process.log_to(Some(&self.logs.framework.1));
+        // A successor must find it by the marker in its environment.
+        self.record.marker = kept.record.marker;
+        self.remember(&kept.process);
+        Record::remove(&self.host.state.kept_server());
+        processes.server = Some(kept.process);
+        processes.served = Some(kept.served);
+    }
+
+    fn plan(&self, port: Option<u16>) -> Result<Plan, Outcome> {
+        let port = match port {
+            Some(port) => port,
+            None => serving::free_port()
+                .map_err(|e| Outcome::failed("agent_error", format!("no free port on this host: {e}")))?,
+        };
         let given = Given {
             job: &self.job,
             policy: &self.host.policy,
@@ -81,25 +110,31 @@ impl Execution<'_> {
         Ok(plan(&given)?)
     }
 
-    /// Starts the model server, if there is one to start, and waits until it answers.
+    /// Starts the model server, unless there is none to start or one was kept, and waits until it answers.
     async fn serve(&mut self, plan: &Plan, processes: &mut Processes) -> Result<serving::Ready, Outcome> {
-        let mut argv = Vec::new();
-        if let Some(spec) = &plan.serve {
-            let server = Process::start(spec, &self.host.secrets, &self.logs.framework.1)?;
-            self.remember(&server);
-            processes.server = Some(server);
-            argv = self.host.secrets.redact_all(&spec.argv);
-            self.say(format!("started the model server: {}", argv.join(" "))).await;
-            if self.job.workload.keep_server {
-                self.say(
-                    "keep_server is set, but this agent starts a model server afresh for each job".into(),
-                )
+        let (mut argv, mut kept_from) = (Vec::new(), None);
+        match (&plan.serve, &processes.served) {
+            (Some(_), Some(served)) => {
+                argv = served.argv.clone();
+                self.say(format!(
+                    "using the model server kept from {}: {}",
+                    served.started_for,
+                    argv.join(" ")
+                ))
                 .await;
+                kept_from = Some(served.started_for.clone());
             }
-        } else {
-            self.say(format!("using the endpoint {}", plan.base_url)).await;
+            (Some(spec), None) => {
+                let server = Process::start(spec, &self.host.secrets, &self.logs.framework.1)?;
+                self.remember(&server);
+                processes.server = Some(server);
+                argv = self.host.secrets.redact_all(&spec.argv);
+                processes.served = Some(Served::by(&self.job, argv.clone(), plan.port));
+                self.say(format!("started the model server: {}", argv.join(" "))).await;
+            }
+            (None, _) => self.say(format!("using the endpoint {}", plan.base_url)).await,
         }
-        self.reporter.serving(argv, vec![plan.base_url.clone()]);
+        self.reporter.serving(argv, vec![plan.base_url.clone()], kept_from);
 
         let ready = serving::wait_until_ready(&self.host.http, &plan.endpoint, plan.ready_within);
         let ready = tokio::select! {

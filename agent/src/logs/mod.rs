@@ -6,9 +6,11 @@
 mod lines;
 mod pump;
 mod redact;
+mod switch;
 mod writer;
 
 pub use lines::LineSplitter;
 pub use pump::pump;
 pub use redact::{Redactor, Secrets};
+pub use switch::LogSwitch;
 pub use writer::{LogEnd, LogHandle, LogLimits, LogWriter};

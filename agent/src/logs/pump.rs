@@ -2,10 +2,10 @@
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::{LineSplitter, LogHandle, Redactor, Secrets};
+use super::{LineSplitter, LogSwitch, Redactor, Secrets};
 
 /// Reads until the stream ends. Secrets never get further than this.
-pub async fn pump(mut stream: impl AsyncRead + Unpin, secrets: Secrets, log: LogHandle) {
+pub async fn pump(mut stream: impl AsyncRead + Unpin, secrets: Secrets, log: LogSwitch) {
     let mut redactor = Redactor::new(secrets);
     let mut splitter = LineSplitter::default();
     let mut chunk = vec![0; 16 << 10];

@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
 use super::proc_fs::{ProcessId, group_lives};
-use crate::logs::{LogHandle, Secrets, pump};
+use crate::logs::{LogHandle, LogSwitch, Secrets, pump};
 
 /// The environment variable by which a crashed agent's successor knows our processes again.
 pub const MARKER_ENV: &str = "BENCHTRAIL_ATTEMPT_MARKER";
@@ -56,6 +56,7 @@ pub struct Process {
     id: ProcessId,
     child: Child,
     pumps: Vec<JoinHandle<()>>,
+    log: LogSwitch,
     status: Option<ExitStatus>,
 }
 
@@ -98,6 +99,7 @@ impl Process {
         let mut child = command.spawn().map_err(error)?;
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or_default();
         let id = ProcessId::of(pid).unwrap_or(ProcessId { pid, start_ticks: 0 });
+        let log = LogSwitch::to(log);
         let mut pumps = Vec::new();
         if let Some(stdout) = child.stdout.take() {
             pumps.push(tokio::spawn(pump(stdout, secrets.clone(), log.clone())));
@@ -105,12 +107,25 @@ impl Process {
         if let Some(stderr) = child.stderr.take() {
             pumps.push(tokio::spawn(pump(stderr, secrets.clone(), log.clone())));
         }
-        Ok(Self { name: spec.name, id, child, pumps, status: None })
+        Ok(Self { name: spec.name, id, child, pumps, log, status: None })
     }
 
     /// Its identity, to be written down before anything else happens.
     pub fn id(&self) -> ProcessId {
         self.id
+    }
+
+    /// From now on its output goes to another log, or nowhere.
+    pub fn log_to(&self, log: Option<&LogHandle>) {
+        self.log.turn(log);
+    }
+
+    /// Whether it has ended already.
+    pub fn has_ended(&mut self) -> bool {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        self.status.is_some()
     }
 
     /// Waits until it ends. May be called again, and may be dropped while it waits.

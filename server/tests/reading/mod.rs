@@ -329,6 +329,7 @@ impl Story {
             attempt: 1,
             serve_argv: vec!["vllm".into(), "serve".into(), "--port=8000".into()],
             endpoint_urls: vec!["http://127.0.0.1:8000".into()],
+            kept_from: None,
         };
         let running = JobRunning {
             attempt: 1,

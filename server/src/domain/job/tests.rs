@@ -15,7 +15,7 @@ fn agent() -> String {
 }
 
 fn serving(attempt: u32) -> JobReport {
-    JobReport::Serving(JobServing { attempt, serve_argv: vec![], endpoint_urls: vec![] })
+    JobReport::Serving(JobServing { attempt, serve_argv: vec![], endpoint_urls: vec![], kept_from: None })
 }
 
 fn running(attempt: u32) -> JobReport {
