@@ -63,6 +63,15 @@ fn show(id: &str, value: &str, redactor: &Redactor) -> Value {
             return json!(format!("{name}: {REDACTED}"));
         }
     }
+    if matches!(id, "url" | "endpoint" | "proxy") {
+        // Whatever stands before the host may be a password, with or without a scheme.
+        let (scheme, rest) = value.split_once("://").unwrap_or(("", value));
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        if let Some(at) = authority.rfind('@') {
+            let scheme = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
+            return show("scenario", &format!("{scheme}{}", &rest[at + 1..]), redactor);
+        }
+    }
     if !TEXT.contains(&id) {
         match serde_json::from_str::<Value>(value) {
             Ok(typed @ (Value::Number(_) | Value::Bool(_))) => return typed,
@@ -76,5 +85,25 @@ fn show(id: &str, value: &str, redactor: &Redactor) -> Value {
     match url {
         Some(url) => json!(redactor.redact(&crate::http::simple::without_credentials(&url))),
         None => json!(redactor.redact(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_user_and_password() {
+        let shown = |id, value| show(id, value, &Redactor::default());
+        assert_eq!(shown("proxy", "me:pw@proxy:3128"), "proxy:3128");
+        assert_eq!(shown("proxy", "http://me:p@ss@proxy:3128"), "http://proxy:3128/");
+        assert_eq!(shown("url", "me:pw@host:8000/v1"), "host:8000/v1");
+        assert_eq!(shown("url", "http://host:8000/v1"), "http://host:8000/v1");
+    }
+
+    #[test]
+    fn a_header_is_shown_by_its_name() {
+        let shown = show("header", "X-Token: abc", &Redactor::default());
+        assert_eq!(shown, format!("X-Token: {REDACTED}"));
     }
 }

@@ -209,7 +209,7 @@ impl<W: Workload> Run<W> {
                 }
             });
         }
-        slots.join_all().await;
+        settle(slots).await;
     }
 
     /// A closed loop without ramp-up begins with all slots at once: its first answers should show the server,
@@ -278,7 +278,7 @@ impl<W: Workload> Run<W> {
                 }
             });
         }
-        slots.join_all().await;
+        settle(slots).await;
     }
 
     async fn run_schedule(
@@ -324,6 +324,11 @@ impl<W: Workload> Run<W> {
             });
             while requests.try_join_next().is_some() {}
         }
-        requests.join_all().await;
+        settle(requests).await;
     }
+}
+
+/// Waits for all of them. A fault of ours in one request, which has been printed, must not cost the others' results.
+async fn settle(mut tasks: JoinSet<()>) {
+    while tasks.join_next().await.is_some() {}
 }

@@ -100,14 +100,19 @@ pub async fn model(common: &Common, endpoints: &[Endpoint], path: &str) -> Resul
     let document = simple::get(&url, first.authorization().as_deref(), &connect_options(common), limit)
         .await
         .map_err(|error| Refusal::usage(format!("cannot list models: {error}; {advice}")))?;
-    let listed: Value = serde_json::from_slice(&document.body)
-        .map_err(|error| Refusal::usage(format!("the list of models is no JSON: {error}; {advice}")))?;
+    only_model(&document.body).map_err(|reason| Refusal::usage(format!("{reason}; {advice}")))
+}
+
+/// The only model of a list of models.
+fn only_model(list: &[u8]) -> Result<String, String> {
+    let listed: Value = serde_json::from_slice(list)
+        .map_err(|error| format!("the endpoint's list of models is no JSON: {error}"))?;
     let ids: Vec<&str> =
         listed["data"].as_array().into_iter().flatten().filter_map(|model| model["id"].as_str()).collect();
     match ids.as_slice() {
         [only] => Ok((*only).to_owned()),
-        [] => Err(Refusal::usage(format!("the endpoint lists no model; {advice}"))),
-        several => Err(Refusal::usage(format!("the endpoint serves {}; {advice}", several.join(", ")))),
+        [] => Err("the endpoint lists no model".to_owned()),
+        several => Err(format!("the endpoint serves {}", several.join(", "))),
     }
 }
 
@@ -188,4 +193,28 @@ pub async fn fetch(what: &str, address: &str, common: &Common) -> Result<Vec<u8>
         .await
         .map_err(|error| refuse(error.to_string()))?;
     Ok(document.body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_only_model_of_real_servers_is_found() {
+        for (name, model) in [("llamacpp-models", "gemma-3-270m"), ("vllm-models", "tiny-llama")] {
+            let path = format!("{}/tests/data/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+            let bytes = std::fs::read(path).unwrap();
+            let body = bytes.windows(2).position(|window| window == b"\n{").unwrap() + 1;
+            assert!(only_model(&bytes[body..]).unwrap().contains(model), "{name}");
+        }
+    }
+
+    #[test]
+    fn one_of_several_models_must_be_named() {
+        assert_eq!(
+            only_model(br#"{"data":[{"id":"a"},{"id":"b"}]}"#).unwrap_err(),
+            "the endpoint serves a, b"
+        );
+        assert!(only_model(b"<html>").unwrap_err().contains("no JSON"));
+    }
 }

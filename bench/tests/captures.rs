@@ -74,6 +74,7 @@ fn error_answers_have_their_class_and_message() {
         ("llamacpp-error-overlong-stream", "bad_request", "exceeds the available context size"),
         ("vllm-error-overlong-stream", "bad_request", "maximum context length"),
         ("vllm-error-badmodel", "http_error", "does not exist"),
+        ("llamacpp-error-badjson", "bad_request", "unexpected end of input"),
     ] {
         let failure = read(name, true, 7).1.unwrap();
         assert_eq!(failure.kind.name(), kind, "{name}");

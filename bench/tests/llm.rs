@@ -47,6 +47,92 @@ fn figures_agree_with_the_ground_truth() {
     );
 }
 
+/// What the summary should say of these samples: nearest ranks, mean and deviation, worked out here anew.
+fn assert_distribution(name: &str, found: &serde_json::Value, mut samples: Vec<f64>) {
+    samples.sort_by(f64::total_cmp);
+    let n = samples.len();
+    let mean = samples.iter().sum::<f64>() / n as f64;
+    let deviation = (samples.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64).sqrt();
+    let rank = |percent: f64| samples[((percent * n as f64 / 100.0).ceil() as usize).clamp(1, n) - 1];
+    assert_eq!(found["n"], n as u64, "{name}");
+    for (statistic, expected) in [
+        ("min", samples[0]),
+        ("max", samples[n - 1]),
+        ("avg", mean),
+        ("std", deviation),
+        ("p50", rank(50.0)),
+        ("p90", rank(90.0)),
+        ("p95", rank(95.0)),
+        ("p99", rank(99.0)),
+        ("p99_9", rank(99.9)),
+    ] {
+        let reported = found[statistic].as_f64().unwrap();
+        assert!((reported - expected).abs() < 2e-6, "{name}.{statistic}: {reported} is not {expected}");
+    }
+}
+
+#[test]
+fn every_figure_of_the_summary_is_that_of_its_requests() {
+    let bench = Bench::new(Options { jitter: 0.3, reasoning_tokens: 2, tokens: None, ..quick() });
+    let lines: String = (1..=9)
+        .map(|n| {
+            format!("{{\"prompt\": \"{}\", \"expected_output_tokens\": {}}}\n", "word ".repeat(n), n + 3)
+        })
+        .collect();
+    std::fs::write(bench.file("prompts.jsonl"), lines).unwrap();
+    let run = bench.run(&[
+        "-n",
+        "45",
+        "-c",
+        "5",
+        "--prompts",
+        "prompts.jsonl",
+        "--system-prompt",
+        "",
+        "--slo",
+        "ttft=25",
+    ]);
+    let log = bench.request_log();
+    let times = |name: &str| log.iter().filter_map(|line| line[name].as_f64()).collect::<Vec<_>>();
+    for name in ["response_time_ms", "ttft_ms", "first_token_ms", "tpot_ms", "tpot_excl_first_ms"] {
+        assert_distribution(name, &run.line[name], times(name));
+    }
+    let skew = &run.line["client"]["send_skew_ms"];
+    assert_distribution("send_skew_ms", skew, times("send_skew_ms"));
+
+    // Counts, from what the server says that it did.
+    let truth = bench.truth();
+    let sum = |of: fn(&bench::refserver::truth::Truth) -> u64| truth.iter().map(of).sum::<u64>();
+    let window = run.line["window_s"].as_f64().unwrap();
+    for (name, total) in [
+        ("completion_tokens", sum(|truth| truth.completion_tokens)),
+        ("prompt_tokens", sum(|truth| truth.prompt_tokens)),
+        ("completion_words", sum(|truth| truth.words)),
+        ("reasoning_tokens", 45 * 2),
+    ] {
+        let found = &run.line[name];
+        assert_eq!((&found["n"], &found["total"]), (&45.into(), &total.into()), "{name}");
+        assert!((found["avg"].as_f64().unwrap() - total as f64 / 45.0).abs() < 1e-5, "{name}");
+        assert!((found["per_second"].as_f64().unwrap() - total as f64 / window).abs() < 1e-3, "{name}");
+    }
+    assert_eq!(
+        (&run.line["completion_tokens"]["min"], &run.line["completion_tokens"]["max"]),
+        (&4.into(), &12.into())
+    );
+    let chunks: usize = truth.iter().map(|truth| truth.chunks_unix_ns.len()).sum();
+    assert_eq!(run.line["inter_chunk_ms"]["n"], (chunks - 45) as u64);
+
+    // The window is from the first request sent to the last one ended, and the goodput that of the requests in time.
+    let ns = |name: &str| log.iter().map(|line| line[name].as_u64().unwrap()).collect::<Vec<_>>();
+    let last = *ns("ended_unix_ns").iter().max().unwrap();
+    let span = (last - ns("started_unix_ns").iter().min().unwrap()) as f64 / 1e9;
+    assert!(window >= span && window - span < 0.05, "{window} for {span}");
+    let good = times("ttft_ms").iter().filter(|ms| **ms <= 25.0).count();
+    assert_eq!(run.line["goodput"]["requests"], good as u64);
+    let rate = run.line["throughput"]["requests_per_second"].as_f64().unwrap();
+    assert!((rate - 45.0 / window).abs() < 1e-3, "{rate}");
+}
+
 #[test]
 fn totals_and_rates_follow_from_counts_and_window() {
     let bench = Bench::new(quick());
@@ -136,7 +222,11 @@ fn reasoning_is_told_from_visible_content() {
     let run = bench.run(&["-n", "1"]);
     let p50 = |name: &str| run.line[name]["p50"].as_f64().unwrap();
     assert_eq!(p50("first_token_ms"), p50("first_reasoning_ms"));
-    assert!(p50("ttft_ms") >= p50("first_token_ms") + 4.0 * 5.0 - 1.0);
+    // Four tokens lie between them, as far apart as the server wrote them.
+    let chunks = &bench.truth()[0].chunks_unix_ns;
+    let apart = (chunks[4] - chunks[0]) as f64 / 1e6;
+    let reported = p50("ttft_ms") - p50("first_token_ms");
+    assert!((reported - apart).abs() < 2.0, "{reported} ms where the server had {apart} ms");
     assert_eq!(run.line["reasoning_tokens"]["total"], 4);
 }
 

@@ -8,6 +8,7 @@ use bench::images::synthetic;
 use bench::refserver::Options;
 use bench::refserver::media::TRANSCRIPT;
 use sha2::Digest;
+use support::network::Files;
 use support::{Bench, Finished, quick};
 
 const VLM: &str = env!("CARGO_BIN_EXE_metrumbench-vlm");
@@ -105,6 +106,61 @@ fn every_response_format_is_read() {
         let (_bench, run) = transcribed(quick(), &["--response-format", format]);
         assert_eq!(run.line["wer"]["min"], 0.0, "{format}: {}", run.stderr);
     }
+}
+
+#[test]
+fn remote_audio_is_fetched_once_and_kept() {
+    let files = Files::serve(vec![("/a.wav", vec![7; 1000])]);
+    let bench = Bench::new(quick());
+    let line = format!(
+        "{{\"id\": \"a\", \"url\": \"{}/a.wav\", \"format\": \"wav\", \"duration\": 5.0}}\n",
+        files.url
+    );
+    std::fs::write(bench.file("m.jsonl"), line).unwrap();
+    for _ in 0..2 {
+        let run = bench.run_tool(ASR, &["--input", "m.jsonl", "-n", "3", "--cache-dir", "cache"]);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        assert_eq!(run.line["bytes_sent"]["total"], 3000);
+    }
+    assert_eq!(files.times_asked(), 1);
+}
+
+#[test]
+fn remote_images_are_fetched_once_before_the_run() {
+    let files = Files::serve(vec![("/a.jpg", synthetic(30, 20, 1).unwrap())]);
+    let bench = Bench::new(quick());
+    let line = format!("{{\"prompt\": \"what is it\", \"image_urls\": [\"{}/a.jpg\"]}}\n", files.url);
+    std::fs::write(bench.file("p.jsonl"), line.repeat(2)).unwrap();
+    let run = bench.run_tool(VLM, &["-n", "6", "-c", "2", "--prompts", "p.jsonl"]);
+    assert_eq!(run.line["image_dimensions"]["30x20"], 6, "{}", run.stderr);
+    assert_eq!(files.times_asked(), 1);
+    // The server is asked to fetch them instead: their size is not known here.
+    let by_address = bench.run_tool(VLM, &["-n", "2", "--prompts", "p.jsonl", "--image-transport", "url"]);
+    assert_eq!(by_address.code, Some(0), "{}", by_address.stderr);
+    assert_eq!(files.times_asked(), 1);
+}
+
+#[test]
+fn prompts_may_be_at_an_address_and_a_missing_one_is_refused() {
+    let files = Files::serve(vec![("/p.jsonl", b"{\"prompt\": \"one two three\"}\n".to_vec())]);
+    let bench = Bench::new(quick());
+    let place = format!("{}/p.jsonl", files.url);
+    let run = bench.run(&["-n", "2", "--prompts", &place]);
+    assert_eq!(run.line["prompt_words"]["total"], 6, "{}", run.stderr);
+    let missing = bench.run(&["-n", "2", "--prompts", &place.replace("p.jsonl", "q.jsonl")]);
+    assert_eq!(missing.code, Some(2));
+    assert!(missing.stderr.contains("404"), "{}", missing.stderr);
+}
+
+#[test]
+fn transcripts_of_other_samples_are_refused() {
+    let bench = Bench::new(quick());
+    std::fs::write(bench.file("a.wav"), [7u8; 10]).unwrap();
+    std::fs::write(bench.file("m.jsonl"), "{\"id\": \"a\", \"path\": \"a.wav\"}\n").unwrap();
+    std::fs::write(bench.file("t.jsonl"), "{\"id\": \"b\", \"transcript\": \"x\"}\n").unwrap();
+    let run = bench.run_tool(ASR, &["--input", "m.jsonl", "--ground-truth", "t.jsonl"]);
+    assert_eq!(run.code, Some(2));
+    assert!(run.stderr.contains("none of its ids"), "{}", run.stderr);
 }
 
 #[test]

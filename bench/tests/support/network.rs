@@ -57,6 +57,45 @@ pub fn tls_front(server: SocketAddr, protocols: &[&str]) -> String {
 /// The first line and the credentials of a connection.
 pub type Seen = (String, Option<String>);
 
+/// Serves these files, by path, and counts how often each was asked for.
+pub struct Files {
+    pub url: String,
+    pub asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Files {
+    pub fn serve(files: Vec<(&'static str, Vec<u8>)>) -> Self {
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (notes, files) = (Arc::clone(&asked), Arc::new(files));
+        let address = listen(move |mut stream| {
+            let (notes, files) = (Arc::clone(&notes), Arc::clone(&files));
+            async move {
+                let Some(head) = read_head(&mut stream).await else { return };
+                let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+                let found = files.iter().find(|(name, _)| *name == path).map(|(_, bytes)| bytes.as_slice());
+                let (status, body) = found.map_or(("404 Not Found", &b""[..]), |bytes| ("200 OK", bytes));
+                notes.lock().unwrap().push(path);
+                let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len());
+                let _ = stream.write_all(head.as_bytes()).await;
+                let _ = stream.write_all(body).await;
+            }
+        });
+        Self { url: format!("http://{address}"), asked }
+    }
+
+    pub fn times_asked(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+}
+
+async fn read_head(stream: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.ok()?);
+    }
+    Some(String::from_utf8_lossy(&head).into_owned())
+}
+
 /// A proxy that passes plain requests on and opens tunnels.
 pub struct Proxy {
     pub address: SocketAddr,
@@ -78,14 +117,7 @@ impl Proxy {
 }
 
 async fn relay(mut client: TcpStream, seen: Arc<Mutex<Vec<Seen>>>) {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        match client.read_u8().await {
-            Ok(byte) => head.push(byte),
-            Err(_) => return,
-        }
-    }
-    let head = String::from_utf8_lossy(&head).into_owned();
+    let Some(head) = read_head(&mut client).await else { return };
     let line = head.lines().next().unwrap_or_default().to_owned();
     let credentials = head.lines().find_map(|line| line.strip_prefix("Proxy-Authorization: "));
     seen.lock().unwrap().push((line.clone(), credentials.map(str::to_owned)));
