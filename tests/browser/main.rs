@@ -7,3 +7,4 @@ mod pages;
 mod recovery;
 mod reporting;
 mod user_path;
+mod work;

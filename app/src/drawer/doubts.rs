@@ -136,7 +136,7 @@ fn Doubt(doubting: Doubting, job: String, rule: String, may: bool) -> impl IntoV
         <li data-testid="flag" data-rule=named.clone() data-cleared=move || cleared.get().to_string()>
             <p class="command-head">
                 <span class="status" data-status=move || if cleared.get() { "completed" } else { "flagged" }>{named.replace('_', " ")}</span>
-                <span class="meta">{move || flag.with(|f| format!("{} · {}", when(f, "flagged_at"), f.text("flagged_by")))}</span>
+                <span class="meta">{move || flag.with(|f| format!("{} · {}", when(f, "flagged_at"), short_actor(&f.text("flagged_by"))))}</span>
             </p>
             <p>{move || flag.with(|f| f.text("message"))}</p>
             {move || cleared.get().then(|| flag.with(|f| view! { <p class="meta">{format!("cleared {}: {}", when(f, "cleared_at"), f.text("cleared_reason"))}</p> }))}
@@ -185,9 +185,23 @@ fn DoubtForm(doubting: Doubting, job: String) -> impl IntoView {
     .into_any()
 }
 
+/// Who it was: a service by its name, a person by the beginning of the id.
+fn short_actor(actor: &str) -> String {
+    match actor.split_once('-') {
+        Some((begin, _)) if actor.len() == 36 => format!("person {begin}"),
+        _ => actor.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_person_is_named_by_the_beginning_of_the_id() {
+        assert_eq!(short_actor("01a22c1f-1f5d-714f-90fc-0d5eaf5af4b7"), "person 01a22c1f");
+        assert_eq!(short_actor("control-plane"), "control-plane");
+    }
 
     #[test]
     fn a_jobs_path_is_read_in_its_parts() {

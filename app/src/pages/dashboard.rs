@@ -129,7 +129,7 @@ fn Leaders() -> impl IntoView {
                 <td class="card-figure" data-label="Leader">
                     {move || match best.first() {
                         Some(row) => view! { <a class="key" href=row.job_path()>{swatch(Kind::Model, &row.text("model_code"))}{row.text("workload_code")}</a> }.into_any(),
-                        None => view! { <span class="quiet">"no real result yet"</span> }.into_any(),
+                        None => view! { <span class="quiet">"no result yet that nobody doubts"</span> }.into_any(),
                     }}
                 </td>
                 <td class="number strong card-figure" data-label="Figure">{move || best.first().map(|row| tables::figure(&row, key))}</td>
@@ -140,6 +140,7 @@ fn Leaders() -> impl IntoView {
         <section aria-labelledby="leaders">
             <div class="section-head">
                 <h2 id="leaders">"Leaders"</h2>
+                <span class="meta">"real and undoubted"</span>
                 <span class="push"><a class="link" href="/leaderboard">"Leaderboard"</a></span>
             </div>
             <table class="data-table">

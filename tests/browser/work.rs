@@ -1,0 +1,67 @@
+//! A day's work: clone a workload to change one thing, see how long it will take, watch it run, stop it.
+
+use serde_json::{Value, json};
+use support::browser::DESKTOP;
+use support::workloads::refserver;
+
+use crate::measured::{HOST, Measured, PROJECT};
+use crate::pages::{becomes, settle, visit};
+
+#[tokio::test]
+async fn a_workload_is_cloned_estimated_watched_and_stopped() {
+    let measured = Measured::start().await;
+    let browser = measured.browser(DESKTOP).await;
+
+    // The clone holds what the workload was made of, and says how long it will take from what ran before.
+    visit(&browser, "/projects/main/sizing").await;
+    browser.click_css("[data-testid=workload][data-code=slow] [data-testid=clone-workload]").await;
+    browser.see("new-project-form").await;
+    let arguments = "return document.querySelector('[data-testid=engine-args]').value.split('\\n').sort()";
+    becomes(&browser, "the engine arguments", arguments, json!(["itl_ms=12", "ttft_ms=20"])).await;
+    let chips = "return Array.from(document.querySelectorAll('[data-testid=chips-concurrency] label')).filter(l => l.querySelector('input').checked).map(l => l.dataset.value)";
+    becomes(&browser, "the concurrencies", chips, json!(["1", "2"])).await;
+    browser
+        .until(
+            "an estimate",
+            "return document.querySelector('[data-testid=estimate]').textContent.startsWith('about')",
+        )
+        .await;
+    browser
+        .until(
+            "readiness",
+            "return document.querySelector('[data-testid=readiness-verdict]').textContent.startsWith('ready')",
+        )
+        .await;
+    browser.screenshot("clone").await;
+
+    // A job that takes a while is watched: its telemetry in numbers, its charts, its logs.
+    let mut long = refserver(&[1], 200, 8);
+    long["p_workload_code"] = json!("long");
+    long["p_engine_args"] = json!({"ttft_ms": 200, "itl_ms": 50});
+    measured.admin.command("create_workload", &json!({"p_project_code": PROJECT, "p_workload": long})).await;
+    let start = json!({"p_project_code": PROJECT, "p_workload_code": "long", "p_config_code": "local-cpu", "p_hostname": HOST});
+    measured.admin.command("start_run", &start).await;
+    visit(&browser, "/monitoring").await;
+    browser.see("telemetry-summary").await;
+    let job = "return document.querySelector('[data-testid=watched]').dataset.job";
+    becomes(&browser, "the job watched", job, json!("job/main/sizing/long/1/c1-isl64-osl8")).await;
+    let samples = "return Number(/(\\d+) samples?/.exec(document.querySelector('[data-testid=telemetry-words]').textContent)?.[1] ?? 0)";
+    let first = browser.until("samples", &format!("return (() => {{ {samples} }})() || null")).await;
+    let more = format!("return (() => {{ {samples} }})() > {first}");
+    browser.until("more samples without a reload", &more).await;
+    settle(&browser, "the watched job").await;
+    browser.screenshot("monitoring-live").await;
+
+    // It is stopped, and says so.
+    visit(&browser, "/projects/main/sizing/long/1").await;
+    browser.click("cancel-run").await;
+    let status = "return document.querySelector('[data-testid=job]').dataset.status";
+    becomes(&browser, "the job cancelled", status, json!("cancelled")).await;
+    browser
+        .until("no button to cancel it", "return document.querySelector('[data-testid=cancel-run]') === null")
+        .await;
+    assert_eq!(browser.console_errors().await, Vec::<String>::new(), "errors in the browser's console");
+    let rows = measured.admin.rows("/api/v_jobs?workload_code=eq.long").await;
+    assert_eq!(rows[0]["status"], Value::from("cancelled"));
+    browser.close().await;
+}
