@@ -22,11 +22,9 @@ function resolve(token) {
   return getComputedStyle(probe).color;
 }
 
-const parse = (json) => {
-  const known = new Map();
-  const colour = (token) => known.get(token) ?? known.set(token, resolve(token)).get(token);
-  return JSON.parse(json, (_, value) => typeof value === "string" && value.startsWith("--") ? colour(value) : value);
-};
+const known = new Map(); // What tokens are, until the theme changes: asking the style sheet costs a layout.
+const colour = (token) => known.get(token) ?? known.set(token, resolve(token)).get(token);
+const parse = (json) => JSON.parse(json, (_, value) => typeof value === "string" && value.startsWith("--") ? colour(value) : value);
 
 const drawn = new Map(); // element → { json, zoom, group, tell }
 const tell = (plot, what, text) => drawn.get(plot)?.tell(what, text);
@@ -58,15 +56,20 @@ function listen(plot) {
 }
 
 const widths = new ResizeObserver((entries) => { for (const { target } of entries) if (target.data && target.clientWidth) Plotly.Plots.resize(target); });
-const redraw = () => { for (const [plot, { json, zoom, group, tell }] of drawn) draw(plot, json, zoom, group, tell); };
+const redraw = () => { known.clear(); for (const [plot, { json, zoom, group, tell }] of drawn) draw(plot, json, zoom, group, tell); };
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+
+/* One chart a task, so that a page full of them leaves the main thread free in between. */
+let last = Promise.resolve();
+const turn = () => last = last.then(() => new Promise((next) => setTimeout(next)));
 
 /** Draws a figure, or redraws it: `zoom` is "x0,x1" or "x0,x1,y0,y1", or empty for all there is. */
 export async function draw(plot, json, zoom, group, tell) {
   const chart = Object.assign(drawn.get(plot) ?? {}, { json, zoom, group, tell });
   drawn.set(plot, chart);
   await load();
+  await turn();
   if (!plot.isConnected || chart.json !== json || chart.zoom !== zoom) return;
   const fresh = !plot.data, { traces, layout } = parse(json);
   const ends = zoom ? zoom.split(",").map(Number) : [];

@@ -181,18 +181,19 @@ fn FigureTable(figure: Signal<Figure>) -> impl IntoView {
     }
 }
 
-/// Sets `near` once the element comes within 400 px of the viewport.
+/// Keeps `near` at whether the element is within 400 px of the viewport.
 fn watch_near(element: NodeRef<leptos::html::Div>, near: RwSignal<bool>) {
     let kept =
         StoredValue::new_local(None::<(web_sys::IntersectionObserver, Closure<dyn FnMut(js_sys::Array)>)>);
     Effect::new(move |_| {
         let Some(node) = element.get() else { return };
         let seen = Closure::<dyn FnMut(js_sys::Array)>::new(move |entries: js_sys::Array| {
-            let close = entries
-                .iter()
-                .any(|entry| entry.unchecked_into::<web_sys::IntersectionObserverEntry>().is_intersecting());
-            if close {
-                near.try_set(true);
+            // The last entry is how it is now. What is out of sight is not redrawn.
+            let last =
+                entries.iter().last().map(|e| e.unchecked_into::<web_sys::IntersectionObserverEntry>());
+            let close = last.is_some_and(|entry| entry.is_intersecting());
+            if near.try_get_untracked() == Some(!close) {
+                near.set(close);
             }
         });
         let options = web_sys::IntersectionObserverInit::new();
