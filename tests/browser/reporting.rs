@@ -25,6 +25,7 @@ async fn results_are_compared_explained_proved_and_shown_as_they_stood() {
         json!(8),
     )
     .await;
+    bound(&browser, &measured).await;
     compare(&browser).await;
     explain(&browser).await;
     look_back(&browser, &measured).await;
@@ -33,6 +34,23 @@ async fn results_are_compared_explained_proved_and_shown_as_they_stood() {
     links_open_the_same_view(&browser, &measured).await;
     assert_eq!(browser.console_errors().await, Vec::<String>::new(), "errors in the browser's console");
     browser.close().await;
+}
+
+/// A promise as a filter: only results that keep it.
+async fn bound(browser: &Browser, measured: &Measured) {
+    let keep = measured.admin.rows("/api/v_benchmark_results?output_tokens_per_second=gte.300").await.len();
+    assert!(keep > 0 && keep < 8, "{keep} of 8 results");
+    browser.click("add-filter").await;
+    browser.choose("limit-figure", "output_tokens_per_second").await;
+    browser.fill("limit-value", "300").await;
+    browser.click("limit-add").await;
+    browser.see("limit").await;
+    let rows = "return document.querySelectorAll('[data-testid=result]').length";
+    becomes(browser, "the results that keep it", rows, json!(keep)).await;
+    browser.screenshot("limit").await;
+    browser.click_css("[data-testid=limit] button").await;
+    becomes(browser, "all results", rows, json!(8)).await;
+    browser.click("add-filter").await;
 }
 
 /// Two rows by keyboard and pointer, the pinned one first, and what differs between them.

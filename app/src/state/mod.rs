@@ -7,6 +7,7 @@ pub mod cursor;
 pub mod estimate;
 pub mod job_feed;
 pub mod job_view;
+pub mod limit;
 pub mod live;
 pub mod nearest;
 pub mod proof_file;

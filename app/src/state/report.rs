@@ -1,5 +1,6 @@
 //! What the Reporting table is set to: filters, sort, columns and page, all in the URL, and what that asks of the view.
 
+use super::limit::Limit;
 use super::query::Query;
 use events::metrics::Direction;
 
@@ -34,10 +35,12 @@ pub const MOST_DRAWN: usize = 2000;
 pub const PAGE_SIZE: usize = 50;
 
 /// What the Reporting table is set to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// Column and value that rows must have. Several values of one column: any of them.
     pub filters: Vec<(String, String)>,
+    /// Bounds on figures; all must hold.
+    pub limits: Vec<Limit>,
     /// The column sorted by.
     pub sort: String,
     /// Whether the largest come first.
@@ -54,6 +57,7 @@ impl Default for Report {
     fn default() -> Self {
         Self {
             filters: Vec::new(),
+            limits: Vec::new(),
             sort: "finished_at".to_owned(),
             descending: true,
             columns: DEFAULT_RESULT_COLUMNS.iter().map(|c| (*c).to_owned()).collect(),
@@ -74,6 +78,7 @@ impl Report {
                 report.filters.push(((*column).to_owned(), value.to_owned()));
             }
         }
+        report.limits = Limit::read_all(query);
         if let Some(sort) = query.get("sort") {
             let (key, descending) = sort.strip_prefix('-').map_or((sort, false), |key| (key, true));
             if metrics::column(key).is_some() {
@@ -101,6 +106,7 @@ impl Report {
                 query.push(word, value);
             }
         }
+        Limit::write_all(&self.limits, query);
         let sort = format!("{}{}", if self.descending { "-" } else { "" }, self.sort);
         let sorted = (self.sort != normal.sort || self.descending != normal.descending).then_some(sort);
         query.set("sort", sorted.as_deref());
@@ -132,6 +138,25 @@ impl Report {
         self.page = 1;
     }
 
+    /// Takes a bound; another of the same end of the same figure gives way.
+    pub fn limit(&mut self, limit: Limit) {
+        self.limits.retain(|l| l.column != limit.column || l.at_least != limit.at_least);
+        self.limits.push(limit);
+        self.page = 1;
+    }
+
+    /// Whether rows are left out.
+    pub fn narrows(&self) -> bool {
+        !self.filters.is_empty() || !self.limits.is_empty()
+    }
+
+    /// Takes every filter and bound away.
+    pub fn widen(&mut self) {
+        self.filters.clear();
+        self.limits.clear();
+        self.page = 1;
+    }
+
     /// Shows a column, at its place in the catalogue, or hides it.
     pub fn toggle_column(&mut self, key: &str) {
         if self.columns.iter().any(|c| c == key) {
@@ -158,6 +183,7 @@ impl Report {
                 several => conditions.push(any_of(column, several)),
             }
         }
+        conditions.extend(self.limits.iter().map(Limit::condition));
         conditions.extend(self.as_of.map(|position| format!("as_of={position}")));
         conditions
     }
@@ -238,6 +264,20 @@ mod tests {
             "/api/v_benchmark_results?status=eq.completed&model_code=in.%28%22a/b%22%2C%22c%22%29\
              &order=ttft_p99_ms.asc.nullslast,job.asc&limit=50&offset=50"
         );
+    }
+
+    #[test]
+    fn a_bound_takes_the_place_of_the_one_before() {
+        let mut report = Report::read(&Query::parse("?max.ttft_p99_ms=500&min.ttft_p99_ms=5&page=3"));
+        report.limit(Limit { column: "ttft_p99_ms".into(), at_least: false, value: 300.0 });
+        assert!(
+            report.page_request().contains("ttft_p99_ms=gte.5&ttft_p99_ms=lte.300&"),
+            "{}",
+            report.page_request()
+        );
+        assert_eq!(report.page, 1);
+        report.widen();
+        assert!(!report.narrows());
     }
 
     #[test]

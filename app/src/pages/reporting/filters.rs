@@ -1,5 +1,6 @@
 //! What is shown: filters, columns, and the export of exactly that.
 
+use events::metrics::Direction;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
@@ -8,7 +9,8 @@ use crate::browser::api::{self, Trouble};
 use crate::browser::remote::{Rows, use_rows};
 use crate::browser::save_file;
 use crate::format::count;
-use crate::metrics::RESULT_COLUMNS;
+use crate::metrics::{RESULT_COLUMNS, column};
+use crate::state::limit::{Limit, bounded};
 use crate::state::report::{FILTERS, Report};
 
 #[component]
@@ -34,8 +36,27 @@ pub(super) fn Filters(settings: Settings, results: Rows, everything: Rows) -> im
             })
             .collect_view()
     };
+    let bounds = move || {
+        settings
+            .report
+            .get()
+            .limits
+            .into_iter()
+            .map(|limit| {
+                let words = limit.words();
+                let label = format!("Remove {words}");
+                view! {
+                    <span class="filter" data-testid="limit">
+                        {words}
+                        " "
+                        <button type="button" aria-label=label on:click=move |_| settings.update(|r| { r.limits.retain(|l| *l != limit); r.page = 1; })>"×"</button>
+                    </span>
+                }
+            })
+            .collect_view()
+    };
     let counts = move || match (results.total.get(), everything.total.get()) {
-        (Some(shown), Some(all)) if settings.report.with(|r| r.filters.is_empty()) => {
+        (Some(shown), Some(all)) if !settings.report.with(Report::narrows) => {
             format!("{} results", count(all.max(shown) as i64))
         }
         (Some(shown), Some(all)) => format!("{} of {} results", count(shown as i64), count(all as i64)),
@@ -52,6 +73,7 @@ pub(super) fn Filters(settings: Settings, results: Rows, everything: Rows) -> im
             {quick("simulated", "false", "Real only")}
             {quick("suspicious", "true", "Flagged")}
             {chosen}
+            {bounds}
             <button type="button" class="button button-quiet" data-testid="add-filter" aria-expanded=move || adding.get().to_string() on:click=move |_| adding.update(|a| *a = !*a)>
                 "Add filter"
             </button>
@@ -73,6 +95,7 @@ fn FilterChooser(settings: Settings) -> impl IntoView {
     let values = use_rows(move || Some(request.clone()));
     view! {
         <div class="filter-box" data-testid="filter-box">
+            <AddLimit settings/>
             {move || {
                 let rows = values.all();
                 FILTERS
@@ -101,6 +124,50 @@ fn FilterChooser(settings: Settings) -> impl IntoView {
                     .collect_view()
             }}
         </div>
+    }
+    .into_any()
+}
+
+/// A bound on a figure: what a service promises.
+#[component]
+fn AddLimit(settings: Settings) -> impl IntoView {
+    let key = RwSignal::new("ttft_p99_ms".to_owned());
+    let at_least = RwSignal::new(false);
+    let value = RwSignal::new(String::new());
+    let number =
+        move || value.with(|v| v.trim().replace(',', ".").parse::<f64>().ok().filter(|n| n.is_finite()));
+    let add = move |event: leptos::ev::SubmitEvent| {
+        event.prevent_default();
+        if let Some(number) = untrack(number) {
+            let limit =
+                Limit { column: key.get_untracked(), at_least: at_least.get_untracked(), value: number };
+            settings.update(|r| r.limit(limit));
+            value.set(String::new());
+        }
+    };
+    // The end that a promise is about: at most for what is better low.
+    let choose = move |event: leptos::ev::Event| {
+        let chosen = event_target_value(&event);
+        at_least.set(column(&chosen).is_some_and(|c| c.direction() == Direction::Higher));
+        key.set(chosen);
+    };
+    let options = bounded()
+        .map(|c| view! { <option value=c.key selected=move || key.with(|k| k == c.key)>{c.name()}</option> });
+    let unit = move || key.with(|k| column(k).map_or("", |c| c.unit()));
+    view! {
+        <form class="limit-form" on:submit=add>
+            <span class="field-label">"Only results with"</span>
+            <div class="actions">
+                <select class="control control-inline" aria-label="Figure" data-testid="limit-figure" on:change=choose>{options.collect_view()}</select>
+                <select class="control limit-end" aria-label="At most or at least" data-testid="limit-end" on:change=move |e| at_least.set(event_target_value(&e) == "min")>
+                    <option value="max" selected=move || !at_least.get()>"≤"</option>
+                    <option value="min" selected=move || at_least.get()>"≥"</option>
+                </select>
+                <input class="control limit-value" inputmode="decimal" aria-label="Value" data-testid="limit-value" bind:value=value/>
+                <span class="meta">{unit}</span>
+                <button type="submit" class="button" data-testid="limit-add" aria-disabled=move || number().is_none().to_string()>"Add"</button>
+            </div>
+        </form>
     }
     .into_any()
 }

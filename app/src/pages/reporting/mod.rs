@@ -168,11 +168,11 @@ fn Pill(view: View) -> impl IntoView {
 }
 
 fn nothing(settings: Settings) -> AnyView {
-    let filtered = move || settings.report.with(|r| !r.filters.is_empty());
+    let filtered = move || settings.report.with(Report::narrows);
     (move || match (settings.is_past(), filtered()) {
         (_, true) => view! {
             <Empty words="No result fits these filters.">
-                <button type="button" class="button" on:click=move |_| settings.update(|r| r.filters.clear())>"Clear filters"</button>
+                <button type="button" class="button" on:click=move |_| settings.update(Report::widen)>"Clear filters"</button>
             </Empty>
         }
         .into_any(),
