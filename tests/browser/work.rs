@@ -1,7 +1,7 @@
 //! A day's work: clone a workload to change one thing, see how long it will take, watch it run, stop it.
 
 use serde_json::{Value, json};
-use support::browser::DESKTOP;
+use support::browser::{Browser, DESKTOP};
 use support::workloads::refserver;
 
 use crate::measured::{HOST, Measured, PROJECT};
@@ -60,8 +60,42 @@ async fn a_workload_is_cloned_estimated_watched_and_stopped() {
     browser
         .until("no button to cancel it", "return document.querySelector('[data-testid=cancel-run]') === null")
         .await;
+    manage(&browser).await;
     assert_eq!(browser.console_errors().await, Vec::<String>::new(), "errors in the browser's console");
     let rows = measured.admin.rows("/api/v_jobs?workload_code=eq.long").await;
     assert_eq!(rows[0]["status"], Value::from("cancelled"));
     browser.close().await;
+}
+
+/// A project is renamed, shown to everyone and archived; what waits for silent servers is cancelled; a server is removed.
+async fn manage(browser: &Browser) {
+    visit(browser, "/projects/main/sizing").await;
+    browser
+        .until("the name", "return document.querySelector('[data-testid=settings-name]').value !== ''")
+        .await;
+    browser.fill("settings-name", "How many users fit").await;
+    browser.click("rename-project").await;
+    let head = "return document.querySelector('.page-head .meta').textContent";
+    browser
+        .until("the new name", &format!("return (() => {{ {head} }})().startsWith('How many users fit')"))
+        .await;
+    browser.click_css("[data-testid=project-settings] label:has(input[name=visibility]):last-child").await;
+    browser.click("set-visibility").await;
+    browser
+        .until("everyone", &format!("return (() => {{ {head} }})().includes('visible to everyone')"))
+        .await;
+    browser.screenshot("project-settings").await;
+    browser.click("archive-project").await;
+    browser.click("archive-project-sure").await;
+    browser.see("archived").await;
+
+    visit(browser, "/monitoring").await;
+    browser.click("cancel-stale-jobs").await;
+    browser.click("cancel-stale-jobs-sure").await;
+    browser.see("cancel-stale-jobs").await;
+
+    visit(browser, "/hardware").await;
+    browser.click("remove-server").await;
+    browser.click("remove-server-sure").await;
+    browser.until("no server", "return document.querySelector('[data-testid=server]') === null").await;
 }

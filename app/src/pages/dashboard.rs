@@ -34,7 +34,7 @@ pub fn Dashboard() -> impl IntoView {
     });
     let results =
         use_rows(|| Some("/api/v_benchmark_results?order=finished_at.desc.nullslast&limit=20".into()));
-    let servers = use_rows(|| Some("/api/v_servers?order=server.asc".into()));
+    let servers = use_rows(|| Some("/api/v_servers?removed=is.false&order=server.asc".into()));
     let topics = vec![format!("{}:run+job+server+progress", if org.is_empty() { "_" } else { &org })];
     keep_live(running, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
     keep_live(ended, topics.clone(), |_, _| false, |e| live::kind(e) == "job");

@@ -1,6 +1,7 @@
 //! Hardware: servers, their states, what they are, and how to add one.
 
-use events::api::CreateServer;
+use events::access::Role;
+use events::api::{CreateServer, RemoveServer};
 use leptos::ev::SubmitEvent;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
@@ -11,7 +12,7 @@ use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
 use crate::format::{ABSENT, ago, gigabytes, maybe, maybe_count};
 use crate::parts::states::{Empty, when_there};
-use crate::parts::{CopyButton, PageHead, server_state};
+use crate::parts::{CommandButton, CopyButton, PageHead, server_state};
 use crate::row::Row;
 use crate::state::live;
 
@@ -19,7 +20,7 @@ use crate::state::live;
 #[component]
 pub fn Hardware() -> impl IntoView {
     let page = Page::expect();
-    let servers = use_rows(|| Some("/api/v_servers?order=server.asc".into()));
+    let servers = use_rows(|| Some("/api/v_servers?removed=is.false&order=server.asc".into()));
     let org = page.org_now();
     if !org.is_empty() {
         keep_live(servers, vec![format!("{org}:server+job")], live::fold_server, |e| {
@@ -51,7 +52,7 @@ pub fn Hardware() -> impl IntoView {
             servers,
             4,
             move || view! { <Empty words="No server yet. A server is a host with an agent on it: add one, run the command it shows, and it appears here."/> }.into_any(),
-            move |list| table(&list, now),
+            move |list| table(&list, now, servers),
         )}
     }
     .into_any()
@@ -66,7 +67,9 @@ fn words(servers: &[Row]) -> String {
     }
 }
 
-fn table(list: &[Row], now: RwSignal<f64>) -> AnyView {
+fn table(list: &[Row], now: RwSignal<f64>, servers: Rows) -> AnyView {
+    // Removing is the administrators'.
+    let may = Page::expect().session.with_untracked(|s| s.as_ref().and_then(|s| s.role) == Some(Role::Admin));
     let lines = list.iter().map(|row| {
         let seen = row.millis("last_seen");
         let gpus = match (row.whole("gpu_count"), row.maybe_text("gpu_name")) {
@@ -93,6 +96,14 @@ fn table(list: &[Row], now: RwSignal<f64>) -> AnyView {
                 <td>{row.maybe_text("os").unwrap_or_else(|| ABSENT.to_owned())}</td>
                 <td class="key">{row.maybe_text("agent_version").unwrap_or_else(|| ABSENT.to_owned())}</td>
                 <td class="number">{maybe(row.number("cost_per_hour_usd"))}</td>
+                {may.then(|| {
+                    let server = RemoveServer { p_config_code: row.text("config_code"), p_hostname: row.text("hostname") };
+                    view! {
+                        <td>
+                            <CommandButton word="Remove" sure="Its agent is let in no more." command="remove_server" arguments=Callback::new(move |()| server.clone()) done=Callback::new(move |_| servers.reload()) testid="remove-server"/>
+                        </td>
+                    }
+                })}
             </tr>
         }
         .into_any()
@@ -113,6 +124,7 @@ fn table(list: &[Row], now: RwSignal<f64>) -> AnyView {
                         <th scope="col">"System"</th>
                         <th scope="col">"Agent"</th>
                         <th scope="col" class="number">"Cost "<span class="unit">"$/h"</span></th>
+                        {may.then(|| view! { <th scope="col"><span class="visually-hidden">"Remove"</span></th> })}
                     </tr>
                 </thead>
                 <tbody>{lines.collect_view()}</tbody>

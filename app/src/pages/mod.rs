@@ -10,6 +10,7 @@ pub mod monitoring;
 pub mod profile;
 pub mod project;
 pub mod project_new;
+pub mod project_settings;
 pub mod projects;
 pub mod reporting;
 pub mod run;

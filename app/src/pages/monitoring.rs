@@ -1,5 +1,6 @@
 //! Monitoring: every running job with its last minute, one of them watched closely, and the jobs that wait.
 
+use events::api::CancelStaleJobs;
 use leptos::prelude::*;
 
 use super::job::Watch;
@@ -8,7 +9,7 @@ use crate::browser::address::Address;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
 use crate::parts::states::{Empty, once_there, when_there};
-use crate::parts::{PageHead, Status};
+use crate::parts::{CommandButton, PageHead, Status};
 use crate::row::Row;
 use crate::state::live;
 
@@ -45,7 +46,21 @@ pub fn Monitoring() -> impl IntoView {
                 <Watch path/>
             })}
             <section aria-labelledby="waiting">
-                <div class="section-head"><h2 id="waiting">"Waiting"</h2></div>
+                <div class="section-head">
+                    <h2 id="waiting">"Waiting"</h2>
+                    {untrack(|| page.signed_in()).then(|| view! {
+                        <span class="push">
+                            <CommandButton
+                                word="Cancel stale jobs"
+                                sure="Stops every run that waits for a server from which nothing is heard."
+                                command="cancel_stale_jobs"
+                                arguments=Callback::new(|()| CancelStaleJobs::default())
+                                done=Callback::new(move |_| waiting.reload())
+                                testid="cancel-stale-jobs"
+                            />
+                        </span>
+                    })}
+                </div>
                 {when_there(waiting, 2, || view! { <p class="meta one-line">"No job waits."</p> }.into_any(), |rows| {
                     let lines = rows.iter().map(|row| view! {
                         <tr>

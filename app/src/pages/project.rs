@@ -6,6 +6,7 @@ use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
 use wasm_bindgen_futures::spawn_local;
 
+use super::project_settings::ProjectSettings;
 use super::projects::visible_to;
 use crate::browser::api::{self, Trouble};
 use crate::browser::now_ms;
@@ -32,7 +33,7 @@ pub fn Project(org: String, project: String) -> impl IntoView {
     let projects = use_rows(ask("v_projects", ""));
     let workloads = use_rows(ask("v_workloads", "&order=position.asc"));
     let runs = use_rows(ask("v_runs", "&order=position.desc&limit=200"));
-    let servers = use_rows(|| Some("/api/v_servers?order=server.asc".into()));
+    let servers = use_rows(|| Some("/api/v_servers?removed=is.false&order=server.asc".into()));
     let topics = vec![format!("{org}/{project}:project+workload+scenario+run+job")];
     keep_live(projects, topics.clone(), |_, _| false, |e| live::kind(e) == "project");
     keep_live(workloads, topics.clone(), |_, _| false, |e| matches!(live::kind(e), "workload" | "run"));
@@ -40,7 +41,7 @@ pub fn Project(org: String, project: String) -> impl IntoView {
     keep_live(servers, vec![format!("{org}:server")], live::fold_server, |e| live::kind(e) == "server");
 
     let key = format!("{org}/{project}");
-    let title = project.clone();
+    let (title, code) = (project.clone(), project.clone());
     let add = format!("/projects/new?project={project}");
     let report = format!("/reporting?project={project}");
     view! {
@@ -55,7 +56,10 @@ pub fn Project(org: String, project: String) -> impl IntoView {
                 {untrack(|| page.signed_in()).then(|| view! { <a class="button button-primary" href=add.clone() data-testid="add-workload">"Add workload"</a> })}
             </Show>
         </PageHead>
-        {once_there(projects, 8, move || super::unknown_key("project", &key), move || view! { <Body workloads runs servers/> }.into_any())}
+        {once_there(projects, 8, move || super::unknown_key("project", &key), move || view! {
+            <Body workloads runs servers/>
+            {untrack(|| page.signed_in()).then(|| view! { <ProjectSettings projects project=code.clone()/> })}
+        }.into_any())}
     }
     .into_any()
 }

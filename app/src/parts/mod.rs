@@ -1,12 +1,14 @@
 //! Small parts that pages share.
 
 pub mod cancel;
+mod command_button;
 mod copy_menu;
 pub mod states;
 pub mod tables;
 
 use leptos::prelude::*;
 
+pub use command_button::CommandButton;
 pub use copy_menu::CopyMenu;
 
 use crate::browser::page::Page;

@@ -69,7 +69,7 @@ pub fn NewProject() -> impl IntoView {
     let models = use_rows(|| Some("/api/v_models?order=model_code.asc&limit=500".into()));
     let frameworks = use_rows(|| Some("/api/v_frameworks?order=framework_code.asc&limit=500".into()));
     let tools = use_rows(|| Some("/api/v_tools?order=tool_code.asc".into()));
-    let servers = use_rows(|| Some("/api/v_servers?order=server.asc".into()));
+    let servers = use_rows(|| Some("/api/v_servers?removed=is.false&order=server.asc".into()));
     let projects = use_rows(|| Some("/api/v_projects?select=project_code&limit=1000".into()));
     let org = page.org_now();
     if !org.is_empty() {

@@ -1,0 +1,73 @@
+//! A button that gives a command, asks once more where it cannot be undone, and says what went wrong.
+
+use events::api::CommandReply;
+use leptos::prelude::*;
+use serde::Serialize;
+use wasm_bindgen_futures::spawn_local;
+
+use crate::browser::api::{self, Trouble};
+use crate::browser::page::Page;
+
+/// Gives a command.
+#[component]
+pub fn CommandButton<A>(
+    /// The word on it.
+    word: &'static str,
+    /// What is asked before it is done; nothing where it is done at once.
+    #[prop(optional)]
+    sure: Option<&'static str>,
+    /// The command's name.
+    command: &'static str,
+    /// Its arguments, when the button is pressed.
+    arguments: Callback<(), A>,
+    /// Called with the reply.
+    done: Callback<CommandReply>,
+    /// Its name for tests.
+    testid: &'static str,
+) -> impl IntoView
+where
+    A: Serialize + Send + Sync + 'static,
+{
+    let live = Page::expect().live;
+    let (asking, busy) = (RwSignal::new(false), RwSignal::new(false));
+    let trouble = RwSignal::new(None::<Trouble>);
+    let give = move || {
+        if busy.get_untracked() {
+            return;
+        }
+        busy.set(true);
+        asking.set(false);
+        trouble.set(None);
+        let arguments = arguments.run(());
+        spawn_local(async move {
+            let answer = api::command(command, &arguments).await;
+            busy.try_set(false);
+            match answer {
+                Ok(reply) => {
+                    live.must_reach(reply.position);
+                    done.run(reply);
+                }
+                Err(error) => {
+                    trouble.try_set(Some(error));
+                }
+            }
+        });
+    };
+    let press = move |_| if sure.is_some() { asking.set(true) } else { give() };
+    view! {
+        <span class="command-button">
+            <Show when=move || !asking.get()>
+                <button type="button" class="button" data-testid=testid aria-disabled=move || busy.get().to_string() on:click=press>{word}</button>
+            </Show>
+            <Show when=move || asking.get()>
+                <span>{sure}</span>
+                <button type="button" class="button" data-testid=format!("{testid}-sure") on:click=move |_| give()>{word}</button>
+                <button type="button" class="button button-quiet" on:click=move |_| asking.set(false)>"No"</button>
+            </Show>
+            <span role="alert">
+                {move || trouble.get().map(|t| view! { <span class="status" data-status="failed" title=t.error.hint>{t.error.message}</span> })}
+            </span>
+        </span>
+    }
+    .into_any()
+}
