@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use url::Url;
 
@@ -24,6 +25,8 @@ pub struct Config {
     pub session_days: u32,
     /// Largest blob, bytes.
     pub max_blob_bytes: u64,
+    /// How long a client may take over a request's headers, and how long a connection may say nothing.
+    pub headers_within: Duration,
     /// How long the control plane waits for agents.
     pub timing: crate::commands::Timing,
 }
@@ -40,6 +43,7 @@ impl Config {
             behind_proxy: false,
             session_days: 7,
             max_blob_bytes: 1 << 30,
+            headers_within: Duration::from_secs(30),
             timing: crate::commands::Timing::default(),
         }
     }

@@ -5,6 +5,7 @@ mod plane;
 use events::access::Role;
 use events::report::ItemOutcome;
 use events::subjects::{self, IngestKind};
+use futures::{FutureExt as _, StreamExt as _};
 use plane::agent::{
     Agent, failed, lines, outcomes, project, rejected, running, serving, start_run, telemetry,
 };
@@ -177,6 +178,69 @@ async fn the_door_over_nats_is_the_door_over_https() {
 }
 
 #[tokio::test]
+async fn an_agent_whose_host_has_a_dotted_name_reports_over_nats() {
+    let plane = Plane::start().await;
+    let agent = Agent::enrol(&plane, "gpu1.example.com").await;
+    let nats = agent.nats().await;
+    let beat = json!({"at": clock::now(), "holding": []});
+    let reply = agent.ask(&nats, IngestKind::Heartbeat, &beat).await;
+    assert_eq!((&reply["error"], &reply["stop"]), (&Value::Null, &json!([])));
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_is_answered_in_its_own_inbox_and_nowhere_else() {
+    let plane = Plane::start().await;
+    let (one, two) = (Agent::enrol(&plane, "h1").await, Agent::enrol(&plane, "h2").await);
+    let (nats, ours) = (one.nats().await, plane.state.nats.clone().unwrap());
+    let foreign = [
+        subjects::command_subject(ORG, &two.name()),
+        format!("{}.abc", subjects::inbox_prefix(ORG, &two.name())),
+        "events.acme.job.forged".to_owned(),
+    ];
+    let mut heard = Vec::new();
+    for subject in &foreign {
+        heard.push(ours.subscribe(subject.clone()).await.unwrap());
+    }
+    ours.flush().await.unwrap();
+    let beat = json!({"at": clock::now(), "holding": []});
+    let own = subjects::ingest_subject(ORG, &one.name(), IngestKind::Heartbeat);
+    for subject in &foreign {
+        nats.publish_with_reply(own.clone(), subject.clone(), beat.to_string().into()).await.unwrap();
+    }
+    // What is asked for properly afterwards is answered; by then the others would have been too.
+    for _ in 0..3 {
+        assert_eq!(one.ask(&nats, IngestKind::Heartbeat, &beat).await["error"], Value::Null);
+    }
+    ours.flush().await.unwrap();
+    for (subject, messages) in foreign.iter().zip(&mut heard) {
+        assert!(messages.next().now_or_never().is_none(), "an answer went to {subject}");
+    }
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn numbers_that_cannot_be_are_refused_and_the_tables_stay_whole() {
+    let plane = Plane::start().await;
+    let (agent, held) = plane.held("h1").await;
+    let now = clock::now();
+    let mut too_much = telemetry(&held, 1, now);
+    too_much["telemetry"]["samples"][0]["system"]["ram_used_bytes"] = json!(u64::MAX);
+    let mut twice = telemetry(&held, 1, now);
+    let cpu = twice["telemetry"]["samples"][0]["cpus"][0].clone();
+    twice["telemetry"]["samples"][0]["cpus"].as_array_mut().unwrap().push(cpu);
+    let mut lines = lines(&held, 1, &["one"]);
+    lines["log"]["first_line"] = json!(u64::MAX);
+    let mut running = running(&held);
+    running["running"]["ready_after_s"] = json!(-5.0);
+    for (what, body) in [("telemetry", too_much), ("twice", twice), ("lines", lines), ("running", running)] {
+        let outcomes = agent.report(&[(now, body)]).await;
+        assert_eq!(rejected(&outcomes[0]), "bad_value", "{what}");
+    }
+    plane.stop().await;
+}
+
+#[tokio::test]
 async fn an_agent_is_told_to_stop_what_it_does_not_hold_and_what_was_cancelled() {
     let plane = Plane::start().await;
     let (agent, held) = plane.held("h1").await;
@@ -218,7 +282,7 @@ async fn a_registration_token_works_once_and_a_used_one_says_what_to_do() {
 #[tokio::test]
 async fn a_blob_is_durable_before_it_is_named_and_shown_only_to_those_who_may_see_its_job() {
     let plane = Plane::start().await;
-    let (agent, held) = plane.held("h1").await;
+    let (agent, held, owner) = plane.held_of("h1").await;
     let bytes = b"a log file\n".repeat(1000);
     let sha256 = hex::encode(Sha256::digest(&bytes));
     let path = format!("/api/agent/blobs/{sha256}");
@@ -246,6 +310,24 @@ async fn a_blob_is_durable_before_it_is_named_and_shown_only_to_those_who_may_se
     let stranger = plane.token_of(stranger, "other", Role::Admin, &["admin"], clock::now()).await;
     let stranger = plane::Client::with_token(&plane.url, &stranger);
     assert_eq!(stranger.get(&url).await.refused().code, "no_such_blob");
+
+    // What is said of it follows its job too: in the history, and as a proof.
+    let position = positions(&outcomes)[0];
+    let said =
+        [format!("/api/history?stream=blob/{ORG}/{sha256}"), format!("/api/proof?position={position}")];
+    for path in &said {
+        member.get(path).await.ok();
+        assert_eq!(stranger.get(path).await.refused().code, "not_found", "{path}");
+    }
+    let project = json!({"p_project_code": held.job.project, "p_visibility": "private"});
+    owner.rpc("set_project_visibility", &project).await.ok();
+    let head = plane.head().await;
+    let mut hub = plane.state.hub.watch();
+    hub.wait_for(|position| *position >= head).await.unwrap();
+    for path in &said {
+        owner.get(path).await.ok();
+        assert_eq!(member.get(path).await.refused().code, "not_found", "{path}");
+    }
     plane.stop().await;
 }
 

@@ -140,6 +140,7 @@ async fn listen(
     let client = Client {
         hub: hub.clone(),
         reader: who.clone(),
+        still_allowed: None,
         topics: Topics::parse(topics).unwrap(),
         after,
         stop: read.stop.clone(),

@@ -195,6 +195,38 @@ async fn an_event_that_cannot_be_folded_is_quarantined_and_the_rest_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_database_refuses_is_quarantined_by_a_rebuild_as_it_was_live() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "refused").await;
+    let story = Story { project: "before".into(), ..Story::default() };
+    story.tell(&read).await;
+    // Beyond what any column holds: from a time before the door refused it.
+    let progress = story.job(1).progress_stream(1);
+    let reported = events::tool_output::ProgressReported {
+        seq: 1000,
+        phase: "running".into(),
+        done: u64::MAX,
+        total: None,
+        failed: 0,
+        in_flight: 0,
+        elapsed_s: 1.0,
+        requests_per_second: None,
+        completion_tokens_per_second: None,
+        ttft_p50_ms: None,
+    };
+    read.append(&progress, vec![event(&progress, 99.0, &Event::ProgressReported(reported))]).await;
+    Story { project: "after".into(), ..Story::default() }.tell(&read).await;
+    read.settle().await;
+    let ada = person("acme", "ada");
+    assert_eq!(read.rows(&ada, "v_jobs", "project_code=eq.after&status=eq.completed").await.len(), 2);
+    let reports = rebuild(&read.pool, &read.log, None, &CancellationToken::new()).await.unwrap();
+    assert!(reports.iter().all(|r| r.equal() && r.flipped), "{reports:#?}");
+    let runs = reports.iter().find(|r| r.projection == "runs").unwrap();
+    assert_eq!(runs.quarantined, 1);
+    assert!(runs.events > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_server_follows_and_takes_over() {
     let cluster = Cluster::start().await;
     let read = Read::start(&cluster, "two").await;

@@ -5,7 +5,6 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use events::report::{AgentCredentials, EnrolReply, EnrolRequest};
-use events::subjects;
 
 use super::error::Failure;
 use super::extract::{ApiJson, RequestContext};
@@ -40,9 +39,7 @@ pub async fn credentials(
     let key = agents::nats_public_key(&state.pool, &identity).await?.ok_or_else(|| {
         Failure::not_found("agent_not_enrolled", "this agent is not enrolled", "run `benchtrail-agent enrol`")
     })?;
-    let org = subjects::token(identity.org());
-    let agent = subjects::token(&identity.agent);
-    let jwt = plant::issue_agent_user(account, &org, &agent, &key, lifetime)
+    let jwt = plant::issue_agent_user(account, identity.org(), &identity.agent, &key, lifetime)
         .map_err(|error| Failure::unavailable(&error))?;
     let url = state.config.nats_public_url.clone().unwrap_or_else(|| state.nats_endpoints.url.clone());
     Ok(Json(AgentCredentials { nats_url: Some(url), jwt: Some(jwt), expires_at }))

@@ -74,7 +74,12 @@ pub async fn authenticate(State(state): State<AppState>, mut request: Request, n
     }
 }
 
-async fn principal_of(state: &AppState, method: &Method, headers: &HeaderMap) -> Result<Principal, Failure> {
+/// Who sends these headers, as the sessions and tokens stand now.
+pub(super) async fn principal_of(
+    state: &AppState,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Principal, Failure> {
     let now = crate::clock::now();
     if let Some(value) = headers.get(header::AUTHORIZATION) {
         return by_token(state, value, now).await;

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use std::convert::Infallible;
 use std::net::IpAddr;
+use std::time::Duration;
 use uuid::Uuid;
 
 use super::error::Failure;
@@ -148,8 +149,22 @@ pub fn require_json(headers: &HeaderMap) -> Result<(), Failure> {
 /// How much of a body that is too long is read and thrown away, so that its sender comes to read the answer.
 const DRAIN: usize = 32 << 20;
 
-/// Reads a whole body; 413 when it is longer than `limit` bytes.
+/// How long a body may take to arrive.
+const BODY_WITHIN: Duration = Duration::from_secs(60);
+
+/// Reads a whole body; 413 when it is longer than `limit` bytes, 408 when it does not come.
 pub async fn read_body(body: axum::body::Body, limit: usize) -> Result<bytes::Bytes, Failure> {
+    tokio::time::timeout(BODY_WITHIN, read_to_end(body, limit)).await.unwrap_or_else(|_| {
+        Err(Failure::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "body_too_slow",
+            format!("the body did not arrive within {} s", BODY_WITHIN.as_secs()),
+            "send it again, in smaller parts where the line is slow",
+        ))
+    })
+}
+
+async fn read_to_end(body: axum::body::Body, limit: usize) -> Result<bytes::Bytes, Failure> {
     use futures::StreamExt as _;
     let mut chunks = body.into_data_stream();
     let mut whole = bytes::BytesMut::new();

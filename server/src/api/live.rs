@@ -3,12 +3,13 @@
 use axum::extract::State;
 use axum::response::sse::Sse;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde::Deserialize;
 
+use super::edge;
 use super::error::Failure;
 use super::extract::ApiQuery;
-use crate::auth::Principal;
+use crate::auth::{Principal, Visibility};
 use crate::live::{Topics, stream};
 use crate::state::AppState;
 
@@ -42,9 +43,15 @@ pub async fn live(
         None => head,
         Some(text) => position(text, head)?,
     };
+    let reader = principal.visibility();
+    let still_allowed = match principal {
+        Principal::Anonymous => None,
+        _ => Some(still_allowed(&state, &headers, &reader)),
+    };
     let client = stream::Client {
         hub: state.hub.clone(),
-        reader: principal.visibility(),
+        reader,
+        still_allowed,
         topics,
         after,
         stop: state.stop.clone(),
@@ -54,6 +61,21 @@ pub async fn live(
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
+}
+
+/// Looks again whether the reader's session or token is good for what it was: one that was revoked, signed out, or
+/// given another role must not go on reading. A database that does not answer decides nothing.
+fn still_allowed(state: &AppState, headers: &HeaderMap, reader: &Visibility) -> stream::StillAllowed {
+    let (state, headers, reader) = (state.clone(), headers.clone(), reader.clone());
+    Box::new(move || {
+        let (state, headers, reader) = (state.clone(), headers.clone(), reader.clone());
+        Box::pin(async move {
+            match edge::principal_of(&state, &Method::GET, &headers).await {
+                Ok(principal) => principal.visibility() == reader,
+                Err(failure) => failure.status.is_server_error(),
+            }
+        })
+    })
 }
 
 fn position(text: &str, head: i64) -> Result<i64, Failure> {

@@ -11,6 +11,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use tracing::Instrument as _;
 
 use super::edge;
 use super::error::Failure;
@@ -147,50 +148,50 @@ pub async fn call(
     require_json(&headers)?;
     let key = idempotency::key_of(&headers)?;
     let body = read_body(body, COMMAND_BODY).await?;
-    let call = Call {
-        state: &state,
-        principal: &principal,
-        context,
-        headers: &headers,
-        key: key.as_deref(),
-        body: &body,
-    };
-    // A session is not something to be handed out twice, and ending one twice is fine.
-    if matches!(command.name, "sign_in" | "sign_out") {
-        return Ok(call.run(command.name).await?.into_response());
-    }
-    match idempotency::begin(&state, &principal, command.name, key.as_deref(), &body, context.now).await? {
-        Begun::WithoutKey => Ok(call.run(command.name).await?.into_response()),
-        Begun::Again(stored) => {
-            let (status, body) = stored.into_parts();
-            Ok((status, [("idempotent-replay", "true")], Json(body)).into_response())
-        }
-        Begun::First(claimed) => match call.run(command.name).await {
-            Ok(answer) => {
-                let stored = Stored::new(answer.status, answer.body.clone());
-                idempotency::finish(&state, &claimed, &stored).await?;
-                Ok(answer.into_response())
-            }
-            Err(failure) => {
-                idempotency::abandon(&state, &claimed).await;
-                Err(failure)
-            }
-        },
-    }
+    let call = Call { state, principal, context, headers, key, body };
+    // Carried out to its end although the client may go away: half a command is what nobody could repeat.
+    let done = tokio::spawn(call.carry_out(command).in_current_span()).await;
+    done.unwrap_or_else(|broken| Err(Failure::unavailable(&broken)))
 }
 
-struct Call<'a> {
-    state: &'a AppState,
-    principal: &'a Principal,
+struct Call {
+    state: AppState,
+    principal: Principal,
     context: RequestContext,
-    headers: &'a HeaderMap,
-    key: Option<&'a str>,
-    body: &'a [u8],
+    headers: HeaderMap,
+    key: Option<String>,
+    body: bytes::Bytes,
 }
 
-impl Call<'_> {
+impl Call {
+    async fn carry_out(self, command: &'static Command) -> Result<Response, Failure> {
+        // A session is not something to be handed out twice, and ending one twice is fine.
+        if matches!(command.name, "sign_in" | "sign_out") {
+            return Ok(self.run(command.name).await?.into_response());
+        }
+        let Self { state, principal, context, key, body, .. } = &self;
+        match idempotency::begin(state, principal, command.name, key.as_deref(), body, context.now).await? {
+            Begun::WithoutKey => Ok(self.run(command.name).await?.into_response()),
+            Begun::Again(stored) => {
+                let (status, body) = stored.into_parts();
+                Ok((status, [("idempotent-replay", "true")], Json(body)).into_response())
+            }
+            Begun::First(claimed) => match self.run(command.name).await {
+                Ok(answer) => {
+                    let stored = Stored::new(answer.status, answer.body.clone());
+                    idempotency::finish(state, &claimed, &stored).await?;
+                    Ok(answer.into_response())
+                }
+                Err(failure) => {
+                    idempotency::abandon(state, &claimed).await;
+                    Err(failure)
+                }
+            },
+        }
+    }
+
     async fn run(&self, name: &str) -> Result<Answer, Failure> {
-        let (state, principal) = (self.state, self.principal);
+        let (state, principal) = (&self.state, &self.principal);
         match name {
             "sign_in" => self.sign_in().await,
             "sign_out" => self.sign_out().await,
@@ -248,13 +249,13 @@ impl Call<'_> {
     fn meta(&self) -> RequestMeta {
         RequestMeta {
             correlation_id: self.context.correlation_id,
-            idempotency_key: self.key.map(str::to_owned),
+            idempotency_key: self.key.clone(),
             now: self.context.now,
         }
     }
 
     fn args<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        parse_json(self.body)
+        parse_json(&self.body)
     }
 
     fn no_args(&self) -> Result<(), Failure> {
@@ -272,9 +273,9 @@ impl Call<'_> {
     async fn sign_in(&self) -> Result<Answer, Failure> {
         let args: SignIn = self.args()?;
         let RequestContext { address, correlation_id, now } = self.context;
-        let new = sessions::sign_in(self.state, args, address, Some(correlation_id), now).await?;
+        let new = sessions::sign_in(&self.state, args, address, Some(correlation_id), now).await?;
         // The browser gets a new session at every sign-in; an older one ends.
-        if let Some(old) = edge::cookie(self.headers, sessions::COOKIE) {
+        if let Some(old) = edge::cookie(&self.headers, sessions::COOKIE) {
             sessions::sign_out(&self.state.pool, &old).await?;
         }
         let mut answer = Answer::of(&new.session)?;
@@ -284,10 +285,10 @@ impl Call<'_> {
 
     async fn sign_out(&self) -> Result<Answer, Failure> {
         self.no_args()?;
-        if let Some(cookie) = edge::cookie(self.headers, sessions::COOKIE) {
+        if let Some(cookie) = edge::cookie(&self.headers, sessions::COOKIE) {
             sessions::sign_out(&self.state.pool, &cookie).await?;
         }
-        let mut answer = Answer::of(&sessions::describe(self.state, &Principal::Anonymous).await?)?;
+        let mut answer = Answer::of(&sessions::describe(&self.state, &Principal::Anonymous).await?)?;
         answer.cookie = Some(self.set_cookie("", 0));
         Ok(answer)
     }
@@ -299,8 +300,22 @@ impl Call<'_> {
         HeaderValue::from_str(&text).expect("base64 and ASCII")
     }
 
+    /// A token that may only read changes nothing, its owner's tokens included.
+    fn not_read_only(&self) -> Result<(), Failure> {
+        if !self.principal.is_read_only_token() {
+            return Ok(());
+        }
+        Err(Failure::new(
+            StatusCode::FORBIDDEN,
+            "scope_missing",
+            "a token with the scope `read` makes and revokes no tokens",
+            "sign in, or use a token with the scope `write`",
+        ))
+    }
+
     async fn create_api_token(&self) -> Result<Answer, Failure> {
         let args: CreateApiToken = self.args()?;
+        self.not_read_only()?;
         let caller = self.principal.require(Role::Viewer)?;
         let user = caller.user.parse().map_err(|_| AuthError::NotFound("account"))?;
         let owner = Owner { user, org: caller.org, role: caller.role };
@@ -322,16 +337,26 @@ impl Call<'_> {
 
     async fn revoke_api_token(&self) -> Result<Answer, Failure> {
         let args: RevokeApiToken = self.args()?;
+        self.not_read_only()?;
         let correlation_id = Some(self.context.correlation_id);
         let now = self.context.now;
-        let state = self.state;
+        let state = &self.state;
         let position =
-            api_tokens::revoke(&state.log, &state.pool, self.principal, &args, correlation_id, now).await?;
+            api_tokens::revoke(&state.log, &state.pool, &self.principal, &args, correlation_id, now).await?;
         Answer::of(&reply(position, [("token_id", json!(args.p_token_id))]))
     }
 
     async fn verify_log(&self) -> Result<Answer, Failure> {
         let args: VerifyLog = self.args()?;
+        let head = self.state.log.head().await?.position;
+        let (from, to) = (args.p_from.unwrap_or(1), args.p_to.unwrap_or(head));
+        if from < 1 || from > to || to > head {
+            return Err(Failure::unprocessable(
+                "bad_range",
+                format!("positions {from} to {to} are not a range of the log, which ends at {head}"),
+                "p_from from 1, p_to at least p_from and at most the head; leave both out for the whole log",
+            ));
+        }
         let archive = log::Archive::open(&self.state.config.archive_dir())?;
         let options = VerifyOptions {
             from: args.p_from.unwrap_or(1),

@@ -19,5 +19,6 @@ pub async fn view(
 ) -> Result<Response, Failure> {
     let query = query.unwrap_or_default();
     let visibility = principal.visibility();
-    queries::view::query(&state.reader, &state.projections, &visibility, &name, &query, &headers).await
+    queries::view::query(&state.reader, &state.log, &state.projections, &visibility, &name, &query, &headers)
+        .await
 }

@@ -102,6 +102,11 @@ impl Principal {
         Self::User { id: "operator".to_owned(), org: org.to_owned(), role: Role::Admin }
     }
 
+    /// Whether this is a token that may only read: it makes and revokes no tokens, whoever owns it.
+    pub fn is_read_only_token(&self) -> bool {
+        matches!(self, Self::Token { scopes, .. } if !scopes.write && !scopes.admin)
+    }
+
     /// The organisation, where there is one.
     pub fn org(&self) -> Option<&str> {
         match self {

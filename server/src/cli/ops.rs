@@ -11,7 +11,7 @@ use super::DirArgs;
 use super::locate::Located;
 use crate::config::archive_dir;
 use crate::log::{self, VerifyOptions, VerifyReport};
-use crate::projections::rebuild;
+use crate::projections::{rebuild, registry};
 use crate::seed::{self, Seeded};
 use crate::state::AppState;
 
@@ -52,11 +52,15 @@ pub struct Rebuild {
     #[command(flatten)]
     dir: DirArgs,
     /// Rebuild only this projection.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(projection_names()))]
     projection: Option<String>,
     /// Print the report as JSON.
     #[arg(long)]
     json: bool,
+}
+
+fn projection_names() -> Vec<&'static str> {
+    registry().iter().map(|projection| projection.name()).collect()
 }
 
 impl Rebuild {
@@ -121,8 +125,8 @@ pub struct Verify {
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
     /// Accept only checkpoints signed with this public key (hexadecimal). May be given several times.
-    #[arg(long = "key", value_name = "HEX")]
-    keys: Vec<String>,
+    #[arg(long = "key", value_name = "HEX", value_parser = public_key)]
+    keys: Vec<[u8; 32]>,
     /// Print the report as JSON.
     #[arg(long)]
     json: bool,
@@ -160,12 +164,23 @@ impl Verify {
                 Some(read.with_context(|| format!("{} does not hold a checkpoint", path.display()))?)
             }
         };
-        let trusted_keys = self.keys.iter().map(|key| public_key(key)).collect::<anyhow::Result<_>>()?;
+        if self.to.is_some_and(|to| to < self.from) || self.from < 0 {
+            // As clap says what it finds by itself.
+            let wrong = clap::Error::raw(
+                clap::error::ErrorKind::ValueValidation,
+                format!(
+                    "--from {} --to {} is not a range of positions\n",
+                    self.from,
+                    self.to.unwrap_or_default()
+                ),
+            );
+            wrong.exit();
+        }
         Ok(VerifyOptions {
             from: self.from,
             to: self.to,
             checkpoint,
-            trusted_keys,
+            trusted_keys: self.keys.clone(),
             ..VerifyOptions::default()
         })
     }
@@ -219,9 +234,9 @@ impl Archive {
     }
 }
 
-fn public_key(text: &str) -> anyhow::Result<[u8; 32]> {
+fn public_key(text: &str) -> Result<[u8; 32], String> {
     let bytes = hex::decode(text).ok().and_then(|bytes| bytes.try_into().ok());
-    bytes.with_context(|| format!("{text:?} is not a public key: 64 hexadecimal digits"))
+    bytes.ok_or_else(|| format!("{text:?} is not a public key: 64 hexadecimal digits"))
 }
 
 /// A verification's report as JSON.

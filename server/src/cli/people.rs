@@ -6,14 +6,14 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use events::access::Role;
 use events::api::{CreateApiToken, CreateServer};
-use events::keys::check_code;
+use events::keys::{StreamKey, check_code};
 use uuid::Uuid;
 
 use super::locate::Located;
 use super::{DEFAULT_ADMIN, DEFAULT_ORG, DirArgs};
 use crate::auth::accounts::{self, NewAccount};
 use crate::auth::api_tokens::{self, Owner};
-use crate::auth::{Principal, password};
+use crate::auth::{Principal, Scopes, password};
 use crate::clock;
 use crate::commands::create_server_config_instance::create_server_config_instance;
 use crate::commands::{CommandError, RequestMeta};
@@ -49,10 +49,16 @@ pub struct CreateToken {
     #[arg(long, default_value = DEFAULT_ADMIN, value_name = "E-MAIL")]
     user: String,
     /// What it may do at most: read, write (includes read), admin (includes write).
-    #[arg(long, value_delimiter = ',', default_value = "read,write", value_name = "SCOPE,…")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "read,write",
+        value_name = "SCOPE,…",
+        value_parser = clap::builder::PossibleValuesParser::new(Scopes::WORDS)
+    )]
     scopes: Vec<String>,
     /// Days until it expires, 1 to 365.
-    #[arg(long, default_value_t = 90)]
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=365))]
     days: u32,
     /// What it is for.
     #[arg(long, default_value = "command line")]
@@ -127,6 +133,14 @@ impl EnrolToken {
             p_comment: None,
             p_cost_per_hour_usd: None,
         };
+        let org = StreamKey::new("org", &[&self.org]);
+        if state.log.stream_version(&org).await? == 0 {
+            bail!(
+                "there is no organisation {}. `benchtrail user create --org {} --email …` makes it",
+                self.org,
+                self.org
+            );
+        }
         let meta = RequestMeta { correlation_id: Uuid::now_v7(), idempotency_key: None, now: clock::now() };
         let operator = Principal::operator(&self.org);
         let reply = create_server_config_instance(state, &operator, args, meta).await.map_err(said)?;

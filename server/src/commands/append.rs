@@ -131,11 +131,20 @@ impl From<NotAppended> for CommandError {
 
 /// Appends and gives the position of the last event.
 pub(super) async fn append(log: &Log, writes: Vec<StreamWrite>) -> Result<i64, NotAppended> {
+    let ids: Vec<Uuid> = writes.iter().flat_map(|write| &write.events).map(|event| event.event_id).collect();
     match log.append(AppendRequest { writes }).await.map_err(CommandError::from)? {
         AppendOutcome::Appended { last, .. } => Ok(last),
         AppendOutcome::AlreadyAppended { positions } => Ok(positions.into_iter().max().unwrap_or_default()),
         AppendOutcome::VersionConflict { stream, .. } => Err(NotAppended::Moved(stream)),
-        AppendOutcome::Rejected { reason } => Err(NotAppended::Error(CommandError::unavailable(&reason))),
+        AppendOutcome::Rejected { reason } => {
+            // A command whose ids follow from its Idempotency-Key was carried out before its answer was lost, at
+            // another moment: what it appended then stands.
+            let positions = log.positions_of(&ids).await.map_err(CommandError::from)?;
+            match positions.values().max() {
+                Some(last) if positions.len() == ids.len() => Ok(*last),
+                _ => Err(NotAppended::Error(CommandError::unavailable(&reason))),
+            }
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::log::{Expected, StreamWrite};
 use crate::state::AppState;
 
 /// How often the next run number is tried when others start runs of the same workload at the same moment.
-const TRIES: u32 = 8;
+const TRIES: u32 = 100;
 
 /// Starts a run. Keys in the answer: `run` (stream key), `run_number`, `job_keys`.
 ///

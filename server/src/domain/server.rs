@@ -11,6 +11,9 @@ use events::timestamp::Timestamp;
 
 use super::{LoadError, Refusal, decode, wrong_beginning};
 
+/// The longest comment, characters.
+const MAX_COMMENT: usize = 2000;
+
 /// After how much silence a server counts as stale and as offline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Silence {
@@ -120,6 +123,15 @@ impl Server {
             return Err(Refusal::invalid("bad_cost", "cost_per_hour_usd must be between 0 and 1,000,000"));
         }
         let comment = comment.map(str::trim).filter(|comment| !comment.is_empty()).map(str::to_owned);
+        let is_text = |text: &String| {
+            text.chars().count() <= MAX_COMMENT && !text.chars().any(|c| c.is_control() && c != '\n')
+        };
+        if comment.as_ref().is_some_and(|comment| !is_text(comment)) {
+            return Err(Refusal::invalid(
+                "bad_text",
+                format!("p_comment has at most {MAX_COMMENT} characters, none of them control characters"),
+            ));
+        }
         if let Some(server) = current
             && !server.removed
             && comment.as_ref().is_none_or(|comment| server.comment.as_ref() == Some(comment))

@@ -2,9 +2,12 @@
 
 use events::report::ReportBody;
 use events::server_host::HostCapabilities;
+use events::summary::Summary;
+use events::summary_columns;
 use events::system::BlobStored;
 use events::telemetry::TelemetrySampled;
 use events::tool_output::{LogLines, ProgressReported};
+use serde_json::Value;
 
 use super::Refused;
 
@@ -12,6 +15,12 @@ const MOST_SAMPLES: usize = 20;
 const MOST_DEVICES: usize = 256;
 const MOST_LINES: usize = 1000;
 const LONGEST_LINE: usize = 16 << 10;
+/// The largest number up to which every whole number is one that every reader of JSON agrees on: 2^53.
+const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
+/// A year in seconds.
+const LONGEST_S: f64 = 366.0 * 86_400.0;
+/// Parts of the names of figures that can be below zero: differences of two clocks.
+const MAY_BE_NEGATIVE: &[&str] = &["skew", "offset", "schedule_delay"];
 /// A fraction may be this much above 1: two clocks were read to compute it.
 const ABOVE_ONE: f64 = 0.01;
 
@@ -20,19 +29,80 @@ const ABOVE_ONE: f64 = 0.01;
 /// # Errors
 /// [`Refused`] names the value and its bounds.
 pub(super) fn check(body: &ReportBody, max_blob_bytes: u64) -> Result<(), Refused> {
+    numbers_are_exact(body)?;
     match body {
         ReportBody::Telemetry { telemetry, .. } => telemetry_is_sane(telemetry),
         ReportBody::Progress { progress, .. } => progress_is_sane(progress),
         ReportBody::Log { log, .. } => log_is_sane(log),
         ReportBody::Blob { blob, .. } => blob_is_sane(blob, max_blob_bytes),
         ReportBody::Capabilities { capabilities } => capabilities_are_sane(capabilities),
+        ReportBody::Running { running, .. } => duration("ready_after_s", running.ready_after_s),
+        ReportBody::ToolOutput { output, .. } => figures_are_sane(&output.summary),
         ReportBody::Serving { .. }
-        | ReportBody::Running { .. }
-        | ReportBody::ToolOutput { .. }
         | ReportBody::Completed { .. }
         | ReportBody::Failed { .. }
         | ReportBody::Cancelled { .. } => Ok(()),
     }
+}
+
+/// Refuses numbers that JSON's readers do not agree on, and that no column holds. What a tool was configured with is
+/// the user's own (a seed has 64 bits) and is kept as it is.
+fn numbers_are_exact(body: &ReportBody) -> Result<(), Refused> {
+    let value = serde_json::to_value(body).map_err(|error| bad(error, "JSON"))?;
+    match inexact(&value, &mut Vec::new()) {
+        None => Ok(()),
+        Some((path, number)) => Err(bad(format_args!("{path} {number}"), "between -2^53 and 2^53")),
+    }
+}
+
+/// The first number beyond 2^53, with its path.
+fn inexact(value: &Value, path: &mut Vec<String>) -> Option<(String, String)> {
+    match value {
+        Value::Number(number) => {
+            let exact = number.as_f64().is_some_and(|n| n.abs() <= LARGEST_EXACT);
+            (!exact).then(|| (path.join("."), number.to_string()))
+        }
+        Value::Array(items) => items.iter().find_map(|item| inexact(item, path)),
+        Value::Object(members) => {
+            members.iter().filter(|(name, _)| *name != "config").find_map(|(name, member)| {
+                path.push(name.clone());
+                let found = inexact(member, path);
+                path.pop();
+                found
+            })
+        }
+        _ => None,
+    }
+}
+
+/// No figure of a result is negative: durations, counts and rates are not.
+fn figures_are_sane(summary: &Summary) -> Result<(), Refused> {
+    for (name, value) in summary_columns::columns(&summary.figures) {
+        if !MAY_BE_NEGATIVE.iter().any(|part| name.contains(part)) {
+            value.map_or(Ok(()), |value| not_negative(&name, value))?;
+        }
+    }
+    summary.figures.window_s.map_or(Ok(()), |window| duration("window_s", window))
+}
+
+/// Seconds of anything a job does: not negative, and at most a year.
+fn duration(what: &str, seconds: f64) -> Result<(), Refused> {
+    if seconds.is_finite() && (0.0..=LONGEST_S).contains(&seconds) {
+        return Ok(());
+    }
+    Err(bad(format_args!("{what} {seconds}"), "a number of seconds from 0 to a year"))
+}
+
+/// Whether something occurs twice in a short list.
+fn twice<T: PartialEq>(items: impl IntoIterator<Item = T>) -> bool {
+    let mut seen: Vec<T> = Vec::new();
+    for item in items {
+        if seen.contains(&item) {
+            return true;
+        }
+        seen.push(item);
+    }
+    false
 }
 
 fn bad(what: impl std::fmt::Display, bounds: &str) -> Refused {
@@ -69,6 +139,9 @@ fn telemetry_is_sane(telemetry: &TelemetrySampled) -> Result<(), Refused> {
     for sample in &telemetry.samples {
         if sample.gpus.len() > MOST_DEVICES || sample.cpus.len() > MOST_DEVICES {
             return Err(bad("a number of devices", "at most 256 of a kind"));
+        }
+        if twice(sample.gpus.iter().map(|gpu| gpu.gpu)) || twice(sample.cpus.iter().map(|cpu| cpu.socket)) {
+            return Err(bad("a device that stands twice in a sample", "one entry a device"));
         }
         for gpu in &sample.gpus {
             gpu.power_w.map_or(Ok(()), |value| not_negative("power_w", value))?;
@@ -174,6 +247,41 @@ mod tests {
         let mut telemetry = telemetry(0.5);
         telemetry.samples.reverse();
         assert!(telemetry_is_sane(&telemetry).is_err());
+    }
+
+    #[test]
+    fn a_device_stands_once_in_a_sample() {
+        let mut telemetry = telemetry(0.5);
+        telemetry.samples[0].cpus.push(CpuSample { socket: 0, utilization: 0.1 });
+        assert_eq!(telemetry_is_sane(&telemetry).unwrap_err().code, "bad_value");
+    }
+
+    #[test]
+    fn numbers_that_no_column_holds_are_refused_by_their_path() {
+        let job = crate::domain::testing::job_key();
+        let progress = |done: u64| {
+            serde_json::from_value::<ReportBody>(serde_json::json!({
+                "kind": "progress", "job": job, "attempt": 1,
+                "progress": {"seq": 1, "phase": "running", "done": done, "total": 5, "failed": 0, "in_flight": 1,
+                             "elapsed_s": 1.0},
+            }))
+            .unwrap()
+        };
+        assert!(check(&progress(1 << 53), 0).is_ok());
+        for done in [(1 << 53) + 2, 1 << 63, u64::MAX] {
+            let refused = check(&progress(done), 0).unwrap_err();
+            assert!(refused.message.contains("progress.done"), "{}", refused.message);
+        }
+    }
+
+    #[test]
+    fn a_negative_figure_is_refused_by_its_name() {
+        let mut summary = crate::quality::testing::output(1).summary;
+        assert!(figures_are_sane(&summary).is_ok());
+        summary.figures.window_s = Some(-5.0);
+        assert!(figures_are_sane(&summary).unwrap_err().message.contains("window_s"));
+        summary.figures.window_s = Some(1e300);
+        assert!(figures_are_sane(&summary).is_err());
     }
 
     #[test]

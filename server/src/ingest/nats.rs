@@ -10,7 +10,7 @@ use async_nats::Message;
 use events::api::ApiError;
 use events::keys::ServerKey;
 use events::report::{ClaimReply, ClaimRequest, Heartbeat, HeartbeatReply, ReportReply};
-use events::subjects::{INGEST_WILDCARD, IngestKind, parse_ingest_subject};
+use events::subjects::{INGEST_WILDCARD, IngestKind, inbox_prefix, parse_ingest_subject};
 use futures::StreamExt as _;
 use serde::Serialize;
 use tokio::sync::Semaphore;
@@ -63,6 +63,13 @@ async fn answer(state: &AppState, client: &async_nats::Client, message: Message)
         tracing::debug!(subject = %message.subject, "a report without a reply subject is not taken");
         return;
     };
+    // Our own connection may publish anywhere: an answer goes to the asker's inbox and nowhere else.
+    let own_inbox = parse_ingest_subject(message.subject.as_str())
+        .map(|(org, agent, _)| format!("{}.", inbox_prefix(&org, &agent)));
+    if own_inbox.is_none_or(|inbox| !reply_to.as_str().starts_with(&inbox)) {
+        tracing::warn!(subject = %message.subject, %reply_to, "a request asks for its answer elsewhere than in its own inbox and is not taken");
+        return;
+    }
     let payload = match reply_of(state, &message).await {
         Ok(payload) => payload,
         Err(error) => {

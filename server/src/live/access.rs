@@ -5,6 +5,7 @@ use std::sync::{Arc, RwLock};
 
 use events::Event;
 use events::api::EventView;
+use events::envelope::Recorded;
 use events::keys::{PLATFORM_ORG, ProjectKey, StreamKey};
 
 use super::view::{decode, event_view};
@@ -56,7 +57,14 @@ impl Access {
         }
     }
 
-    /// Whether this reader may see events of this stream.
+    /// Whether this reader may see this event: as others of its stream, and a blob as its job.
+    pub fn sees(&self, reader: &Visibility, event: &Recorded) -> bool {
+        self.sees_stream(reader, &event.stream)
+            && (event.stream.kind() != "blob"
+                || self.sees_stream(reader, &seen_with(&event.stream, &event_view(event))))
+    }
+
+    /// Whether this reader may see events of this stream. Of a blob's stream not all of them: see [`Self::sees`].
     pub fn sees_stream(&self, reader: &Visibility, stream: &StreamKey) -> bool {
         let member = |org: &str| reader.org.as_deref() == Some(org);
         match stream.kind() {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::response::sse::Event as Sse;
 use events::api::{EventView, LiveEvent, LiveHead};
 use futures::Stream;
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::join::join;
@@ -24,13 +25,20 @@ const TOO_FAR: i64 = 200_000;
 /// Milliseconds a browser waits before it reconnects.
 const RETRY_MS: u64 = 1000;
 
+/// How often it is looked whether a reader may still read.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// Says whether the reader may go on.
+pub type StillAllowed = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
+
 /// What a client follows and how far it is.
-#[derive(Debug)]
 pub struct Client {
     /// Where events come from.
     pub hub: Hub,
     /// Who reads.
     pub reader: Visibility,
+    /// Whether the reader may go on; absent for readers without a session or token, who cannot lose any.
+    pub still_allowed: Option<StillAllowed>,
     /// What is wanted.
     pub topics: Topics,
     /// The last position the client has.
@@ -48,6 +56,7 @@ pub fn stream(client: Client) -> impl Stream<Item = Result<Sse, std::convert::In
         position: client.after,
         client,
         until,
+        looked: tokio::time::Instant::now(),
         pending: Vec::new(),
         state: State::Begin,
     };
@@ -73,6 +82,8 @@ struct Cursor {
     /// Matched and not sent yet, the next one last.
     pending: Vec<Arc<EventView>>,
     until: tokio::time::Instant,
+    /// When it was last looked whether the reader may go on.
+    looked: tokio::time::Instant,
     state: State,
 }
 
@@ -100,6 +111,14 @@ impl Cursor {
         let mut head = self.client.hub.watch();
         let tell_head = tokio::time::Instant::now() + HEAD_EVERY;
         loop {
+            if let Some(allowed) = &self.client.still_allowed
+                && self.looked.elapsed() >= LOOK_AGAIN
+            {
+                if !allowed().await {
+                    return None;
+                }
+                self.looked = tokio::time::Instant::now();
+            }
             if let Some(view) = self.pending.pop() {
                 return Some(self.event(&view));
             }
@@ -122,6 +141,7 @@ impl Cursor {
             tokio::select! {
                 () = self.client.stop.cancelled() => return None,
                 changed = head.changed() => if changed.is_err() { return None },
+                () = tokio::time::sleep_until(self.looked + LOOK_AGAIN), if self.client.still_allowed.is_some() => {}
                 () = tokio::time::sleep_until(tell_head) => return Some(self.head()),
                 () = tokio::time::sleep_until(self.until) => return None,
             }

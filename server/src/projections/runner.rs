@@ -138,6 +138,8 @@ struct Member {
     projection: Box<dyn Projection>,
     at: Generation,
     quarantined: bool,
+    /// Events folded by this member so far.
+    events: i64,
 }
 
 /// What a member did with a batch.
@@ -284,7 +286,7 @@ async fn attempt(
     left_out: &BTreeMap<i64, Poison>,
 ) -> Result<bool, BatchError> {
     let database = |e: sqlx::Error| BatchError::Store(StoreError::from(e));
-    let Member { projection, at, .. } = member;
+    let Member { projection, at, events, .. } = member;
     let mut tx = pool.begin().await.map_err(database)?;
     let folded =
         batch.fold(projection.as_mut(), Some(&mut *tx), at.generation, (at.position, to), left_out).await?;
@@ -300,6 +302,7 @@ async fn attempt(
         .map_err(database)?;
     tx.commit().await.map_err(database)?;
     at.position = to;
+    *events += folded.events;
     for table in projection.tables() {
         if table.held() > HELD {
             table.clear();
@@ -325,7 +328,7 @@ async fn load_members(pool: &PgPool) -> Result<Vec<Member>, ProjectionError> {
     for projection in registry() {
         let Some(at) = live.remove(projection.name()) else { continue };
         if at.code_version == projection.version() {
-            members.push(Member { projection, at, quarantined: false });
+            members.push(Member { projection, at, quarantined: false, events: 0 });
         }
     }
     Ok(members)
@@ -355,7 +358,8 @@ fn publish_positions(status: &watch::Sender<Arc<Status>>, members: &[Member]) {
     });
 }
 
-/// Folds one generation of one projection up to exactly `to`, in this task. Used by rebuilds, and by tests.
+/// Folds one generation of one projection up to exactly `to`, in this task; gives the number of events folded. Used by
+/// rebuilds, and by tests.
 ///
 /// # Errors
 /// The database or the log cannot be read, or another process folds the same tables.
@@ -365,7 +369,7 @@ pub async fn run_to(
     name: &str,
     generation: i32,
     to: i64,
-) -> Result<(), ProjectionError> {
+) -> Result<i64, ProjectionError> {
     let projection = registry().into_iter().find(|p| p.name() == name);
     let Some(projection) = projection else { return Err(unknown(name)) };
     let (code_version, position): (i32, i64) = sqlx::query_as(
@@ -377,7 +381,7 @@ pub async fn run_to(
     .await?;
     let interests = interests(std::iter::once(&projection));
     let at = Generation { name: name.to_owned(), generation, code_version, position };
-    let mut member = Member { projection, at, quarantined: false };
+    let mut member = Member { projection, at, quarantined: false, events: 0 };
     while member.at.position < to {
         let batch =
             Batch::read(log, member.at.position, BATCH.min(to - member.at.position), &interests).await?;
@@ -389,7 +393,7 @@ pub async fn run_to(
             return Err(ProjectionError::Busy(name.to_owned()));
         }
     }
-    Ok(())
+    Ok(member.events)
 }
 
 pub(super) fn unknown(name: &str) -> ProjectionError {

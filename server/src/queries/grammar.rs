@@ -61,8 +61,11 @@ impl Node<'_> {
 /// # Errors
 /// The operator is unknown, or the value does not fit.
 pub fn test<'v>(column: &'v Column, text: &str) -> Result<Node<'v>, QueryError> {
-    if let Some(rest) = text.strip_prefix("not.") {
-        return Ok(Node::Not(Box::new(test(column, rest)?)));
+    match text.strip_prefix("not.") {
+        // Once, as in PostgREST: nothing is said by denying a denial.
+        Some(rest) if !rest.starts_with("not.") => return Ok(Node::Not(Box::new(test(column, rest)?))),
+        Some(_) => return Err(no_operator(column, text)),
+        None => {}
     }
     let Some((word, value)) = text.split_once('.') else {
         return Err(no_operator(column, text));
@@ -334,6 +337,7 @@ mod tests {
             ("serve_argv", "eq.x"),
             ("flags", "cs.nope"),
             ("hostname", "like.x\\"),
+            ("status", "not.not.eq.x"),
         ] {
             assert!(parsed(name, text).is_err(), "{name}={text}");
         }

@@ -51,16 +51,17 @@ pub async fn of_stream(
     }
     let limit = limit.clamp(1, PAGE);
     let mut events = Vec::new();
-    let mut version = 1;
+    let (mut version, mut seen) = (1, false);
     // `after` is a position of the log; within the stream the versions before it are passed over.
     let more = 'read: loop {
         let page = log.read_stream(&stream, version, PAGE).await?;
         let full = page.len() as i64 == PAGE;
         for recorded in page {
             version = recorded.version + 1;
-            if recorded.position <= after {
+            if recorded.position <= after || !access.sees(visibility, &recorded) {
                 continue;
             }
+            seen = true;
             if events.len() as i64 == limit {
                 break 'read true;
             }
@@ -70,7 +71,8 @@ pub async fn of_stream(
             break false;
         }
     };
-    if events.is_empty() && version == 1 {
+    // Nothing there, or nothing for this reader: answered alike. A page after the last event is empty.
+    if !seen && (version == 1 || stream.kind() == "blob") {
         return Err(nothing_at(key));
     }
     let next_after = events.last().filter(|_| more).map(|e| e.position);
@@ -211,7 +213,7 @@ pub async fn proof(
     }
     let found = log.read_all(position - 1, 1).await?;
     let recorded = found.first().filter(|r| r.position == position).ok_or_else(nothing)?;
-    if !access.sees_stream(visibility, &recorded.stream) {
+    if !access.sees(visibility, recorded) {
         return Err(nothing());
     }
     let proof = match log.proof(position).await {

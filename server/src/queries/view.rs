@@ -17,6 +17,7 @@ use super::sql::{self, Statement, Value};
 use super::{QueryError, act_for, encode};
 use crate::api::Failure;
 use crate::auth::Visibility;
+use crate::log::Log;
 use crate::projections::views::{ViewDef, served};
 use crate::projections::{Handle, Kind};
 
@@ -101,6 +102,7 @@ impl Preferences {
 /// answer.
 pub async fn query(
     reader: &PgPool,
+    log: &Log,
     projections: &Handle,
     visibility: &Visibility,
     name: &str,
@@ -113,7 +115,7 @@ pub async fn query(
     let mut query = Query::parse(view, raw_query)?;
     apply_range(&mut query, headers)?;
     if let Some(position) = preferences.at_least {
-        wait(projections, position).await?;
+        wait(log, projections, position).await?;
     }
     let mut tx = reader.begin_with("begin isolation level repeatable read read only").await?;
     act_for(&mut tx, visibility).await?;
@@ -162,7 +164,15 @@ fn no_such_view(name: &str) -> Failure {
     )
 }
 
-async fn wait(projections: &Handle, position: i64) -> Result<(), Failure> {
+async fn wait(log: &Log, projections: &Handle, position: i64) -> Result<(), Failure> {
+    let head = log.head().await?.position;
+    if position > head {
+        return Err(Failure::bad_request(
+            "position_ahead",
+            format!("the log ends at position {head}, before {position}"),
+            "ask with the position that a command answered with",
+        ));
+    }
     projections.wait_for(position, PATIENCE).await.map_err(|behind| {
         let mut failure = Failure::new(
             StatusCode::SERVICE_UNAVAILABLE,

@@ -189,12 +189,18 @@ pub fn lines(held: &Held, first_line: u64, lines: &[&str]) -> Value {
 impl Plane {
     /// An agent that holds the one job of a run.
     pub async fn held(&self, hostname: &str) -> (Agent, Held) {
+        let (agent, held, _) = self.held_of(hostname).await;
+        (agent, held)
+    }
+
+    /// The same, with the member whose project it is.
+    pub async fn held_of(&self, hostname: &str) -> (Agent, Held, Client) {
         let agent = Agent::enrol(self, hostname).await;
         let member = self.client(Role::Member).await;
         project(&member, "p", 1).await;
         start_run(&member, &agent, "p").await;
         let held = agent.claim().await.expect("a job waits");
-        (agent, held)
+        (agent, held, member)
     }
 
     /// Waits until an event of this type stands after a position.

@@ -90,7 +90,9 @@ impl Read {
             .iter()
             .map(|(k, v)| (HeaderName::from_static(k), HeaderValue::from_str(v).unwrap()))
             .collect();
-        let answer = queries::view::query(&self.reader, &self.projections, who, view, query, &headers).await;
+        let answer =
+            queries::view::query(&self.reader, &self.log, &self.projections, who, view, query, &headers)
+                .await;
         let response = answer.unwrap_or_else(axum::response::IntoResponse::into_response);
         let (parts, body) = response.into_parts();
         let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();

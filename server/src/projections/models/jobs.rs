@@ -131,7 +131,7 @@ impl JobRow {
             cancel_requested: false,
             error_code: None,
             error_message: None,
-            created_at: recorded.recorded_at,
+            created_at: recorded.occurred_at,
             queued_at: None,
             claimed_at: None,
             serving_at: None,

@@ -70,7 +70,7 @@ impl Projection for Logs {
         "logs"
     }
     fn version(&self) -> i32 {
-        1
+        2
     }
     fn interests(&self) -> &'static [&'static str] {
         &[access::PROJECT_CREATED, access::VISIBILITY_CHANGED, "log.lines"]
@@ -81,10 +81,13 @@ impl Projection for Logs {
 
     fn wants(&mut self, recorded: &Recorded, event: &Event) {
         access::wants(&mut self.rights, recorded, event);
-        if let Event::LogLines(_) = event
-            && let Ok((key, _, _)) = job_of(&recorded.stream)
+        if let Event::LogLines(lines) = event
+            && let Ok((key, job, attempt)) = job_of(&recorded.stream)
         {
             access::want(&mut self.rights, &key.org, &key.project);
+            for number in (lines.first_line..).take(lines.lines.len()) {
+                self.lines.want((job.clone(), attempt, lines.source.as_str().to_owned(), number));
+            }
         }
     }
 
@@ -97,6 +100,18 @@ impl Projection for Logs {
         let (key, job, attempt) = job_of(&recorded.stream)?;
         let rights = access::rights(&self.rights, &key.org, &key.project)?;
         for (nth, line) in lines.lines.iter().enumerate() {
+            let line_number = lines
+                .first_line
+                .checked_add(nth as u64)
+                .ok_or_else(|| FoldError(format!("line {} is beyond counting", lines.first_line)))?;
+            // What was said of a line first stands.
+            if self
+                .lines
+                .get(&(job.clone(), attempt, lines.source.as_str().to_owned(), line_number))
+                .is_some()
+            {
+                continue;
+            }
             self.lines.put(
                 LogLineRow {
                     org: key.org.clone(),
@@ -107,7 +122,7 @@ impl Projection for Logs {
                     job: job.clone(),
                     attempt,
                     source: lines.source.as_str().to_owned(),
-                    line_number: lines.first_line + nth as u64,
+                    line_number,
                     line: line.clone(),
                     at: recorded.occurred_at,
                     position: recorded.position,

@@ -161,10 +161,13 @@ impl Results {
             let minute = start_of(sample.at, MINUTE_US);
             let key = (job.clone(), attempt, minute);
             if let Some(row) = self.power.get_mut(&key, position) {
-                let place = row.at_us.partition_point(|t| *t <= at);
-                row.at_us.insert(place, at);
-                row.watts.insert(place, watts);
-                row.interval_ms = sampled.interval_ms;
+                let place = row.at_us.partition_point(|t| *t < at);
+                // A moment has one power: what was said of it first.
+                if row.at_us.get(place) != Some(&at) {
+                    row.at_us.insert(place, at);
+                    row.watts.insert(place, watts);
+                    row.interval_ms = sampled.interval_ms;
+                }
             } else if watts.is_some() {
                 let row = PowerRow {
                     job: job.clone(),
@@ -202,7 +205,7 @@ impl Projection for Results {
         "results"
     }
     fn version(&self) -> i32 {
-        1
+        2
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -294,15 +297,19 @@ impl Projection for Results {
             Event::JobCreated(created) => self.job_created(recorded, created),
             Event::TelemetrySampled(sampled) => self.sampled(&recorded.stream, sampled, position),
             Event::ServerRegistered(registered) => {
-                self.servers.put(
-                    ResultServerRow {
-                        server: recorded.stream.to_string(),
-                        gpu_name: None,
-                        gpu_count: None,
-                        cost_per_hour_usd: registered.cost_per_hour_usd,
-                    },
-                    position,
-                );
+                let server = recorded.stream.to_string();
+                // Registered again, it has the GPUs it had.
+                if let Some(row) = self.servers.get_mut(&server, position) {
+                    row.cost_per_hour_usd = registered.cost_per_hour_usd;
+                    return Ok(());
+                }
+                let row = ResultServerRow {
+                    server,
+                    gpu_name: None,
+                    gpu_count: None,
+                    cost_per_hour_usd: registered.cost_per_hour_usd,
+                };
+                self.servers.put(row, position);
                 Ok(())
             }
             Event::ServerCapabilitiesReported(reported) => {

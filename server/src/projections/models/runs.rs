@@ -245,7 +245,7 @@ impl Runs {
                     jobs_cancelled: 0,
                     jobs_running: 0,
                     cancel_requested: false,
-                    created_at: recorded.recorded_at,
+                    created_at: recorded.occurred_at,
                     started_at: None,
                     finished_at: None,
                     created_by: recorded.actor.id.clone(),
@@ -299,7 +299,7 @@ impl Projection for Runs {
         "runs"
     }
     fn version(&self) -> i32 {
-        1
+        2
     }
     fn interests(&self) -> &'static [&'static str] {
         &[

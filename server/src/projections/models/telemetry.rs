@@ -121,7 +121,7 @@ impl Projection for Telemetry {
         "telemetry"
     }
     fn version(&self) -> i32 {
-        1
+        2
     }
     fn interests(&self) -> &'static [&'static str] {
         &[

@@ -152,7 +152,10 @@ impl JobSummaryRow {
 
     /// Whether a sample of this moment counts.
     pub(super) fn counts(&self, at: Timestamp) -> bool {
-        self.sums.running_at.is_some_and(|from| at >= from) && self.sums.ended_at.is_none_or(|to| at <= to)
+        // Sent twice with other values, a moment counts as it was said first.
+        self.sums.running_at.is_some_and(|from| at >= from)
+            && self.sums.ended_at.is_none_or(|to| at <= to)
+            && self.sums.last != Some(at)
     }
 
     /// Takes a sample that counts.

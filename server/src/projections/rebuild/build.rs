@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::Site;
 use crate::log::Log;
 use crate::projections::batch::{Batch, BatchError, Folded, Poison, interests};
+use crate::projections::runner::run_to;
 use crate::projections::store::{self, Generation};
 use crate::projections::{AnyTable, Projection, ProjectionError, StoreError, registry, schema};
 
@@ -68,12 +69,26 @@ pub(super) async fn all(
             {
                 Outcome::Built(done) => built[nth] = Some(done),
                 Outcome::Again(poison) => left_out[nth] = poison,
+                // Rows that the database refuses: event by event, as the live fold finds and quarantines them.
+                Outcome::Refused => built[nth] = Some(one_by_one(pool, log, &sites[nth], target).await?),
                 Outcome::Unfinished => {}
             }
         }
         fed?;
     }
     Ok(built.into_iter().flatten().collect())
+}
+
+/// Builds one projection through the database, the way the live tables are filled.
+async fn one_by_one(pool: &PgPool, log: &Log, site: &Site, target: i64) -> Result<Built, ProjectionError> {
+    let events = run_to(pool, log, site.name, site.generation, target).await?;
+    let quarantined: i64 =
+        sqlx::query_scalar("select count(*) from read.quarantine where name = $1 and generation = $2")
+            .bind(site.name)
+            .bind(site.generation)
+            .fetch_one(pool)
+            .await?;
+    Ok(Built { events, quarantined, done: Instant::now() })
 }
 
 /// Reads the log and hands each batch to every worker that still listens.
@@ -111,6 +126,8 @@ enum Outcome {
     Built(Built),
     /// An event cannot be folded: begin again without these.
     Again(BTreeMap<i64, Poison>),
+    /// The database refuses a row; the tables are empty again, with their keys and indexes.
+    Refused,
     /// The feed ended early.
     Unfinished,
 }
@@ -147,13 +164,17 @@ impl Worker {
                     self.reset().await?;
                     return Ok(Outcome::Again(self.left_out));
                 }
+                Err(BatchError::Store(error)) if error.is_refusal() => return self.refused(&error).await,
                 Err(BatchError::Store(error)) => return Err(error.into()),
             }
         }
         if position < target {
             return Ok(Outcome::Unfinished);
         }
-        self.finish(position).await?;
+        match self.finish(position).await {
+            Err(ProjectionError::Store(error)) if error.is_refusal() => return self.refused(&error).await,
+            finished => finished?,
+        }
         Ok(Outcome::Built(Built {
             events: self.folded.events,
             quarantined: self.left_out.len() as i64,
@@ -225,6 +246,17 @@ impl Worker {
         }
         tx.commit().await?;
         Ok(())
+    }
+
+    async fn refused(mut self, error: &StoreError) -> Result<Outcome, ProjectionError> {
+        tracing::warn!(projection = self.at.name, %error, "the database refuses a row; beginning again event by event");
+        self.reset().await?;
+        let mut tx = self.pool.begin().await?;
+        for table in self.projection.tables() {
+            schema::create_indexes(&mut tx, table, self.at.generation).await?;
+        }
+        tx.commit().await?;
+        Ok(Outcome::Refused)
     }
 
     /// Empties the tables, keys and indexes too.

@@ -37,7 +37,7 @@ pub(super) async fn compare(
             drop(snapshot);
             drop(conn);
             match run_to(pool, log, site.name, site.from_generation, built).await {
-                Ok(()) | Err(ProjectionError::Busy(_)) => continue,
+                Ok(_) | Err(ProjectionError::Busy(_)) => continue,
                 Err(error) => return Err(error),
             }
         }
