@@ -6,7 +6,8 @@ use support::browser::DESKTOP;
 use crate::measured::Measured;
 use crate::pages::{asked_for_nothing_missing, becomes, press, visit};
 
-const JOB: &str = "/projects/main/sizing/fast/1/c4-isl64-osl8";
+/// It takes some seconds: there are samples of it.
+const JOB: &str = "/projects/main/sizing/slow/1/c1-isl64-osl8";
 
 #[tokio::test]
 async fn a_jobs_charts_share_a_zoom_and_its_logs_are_searched_by_address() {

@@ -148,8 +148,20 @@ pub fn figure(clouds: &[Cloud], x: &Column, y: &Column) -> Figure {
         json!({"xref": "paper", "yref": "paper", "x": corner_x, "y": corner_y, "font": {"size": 12, "color": "--ink-3"},
             "xanchor": if corner_x > 0.5 { "right" } else { "left" }, "yanchor": "bottom"}),
     )];
+    let (across, up) = (range(points.iter().map(|p| p.0))[1], range(points.iter().map(|p| p.1))[1]);
+    let mut named: Vec<&Spot> = Vec::new();
     for place in &front {
         let (_, spot) = spots[*place];
+        // Of twins that stand on each other, one is named.
+        let twin = |other: &&Spot| {
+            other.label == spot.label
+                && (other.x - spot.x).abs() < across * 0.04
+                && (other.y - spot.y).abs() < up * 0.06
+        };
+        if named.iter().any(twin) {
+            continue;
+        }
+        named.push(spot);
         notes.push(note(&spot.label, json!({"x": spot.x, "y": spot.y, "xshift": 8, "yshift": 8, "xanchor": "left", "yanchor": "bottom"})));
     }
     Figure {
@@ -251,6 +263,31 @@ mod tests {
             "2 of 4 results are on the frontier, beaten by no other in both: from 1\u{202f}900 tok/s at 60.0 tok/s/user (w / 1 · c64) to 400 tok/s at 90.0 tok/s/user (w / 1 · c8)"
         );
         assert_eq!(figure.rows.iter().filter(|r| r[4] == "yes").count(), 2);
+    }
+
+    #[test]
+    fn of_twins_on_the_frontier_one_is_named() {
+        let spot = |x: f64, y: f64, job: &str| Spot {
+            x,
+            y,
+            label: "c4".into(),
+            words: String::new(),
+            job: job.into(),
+        };
+        let cloud = Cloud {
+            name: "s".into(),
+            colour: Colour::nth(0),
+            spots: vec![spot(380.0, 762.0, "a"), spot(378.0, 763.0, "b")],
+        };
+        let (x, y) =
+            (column("interactivity_tps").expect("x"), column("output_tokens_per_second").expect("y"));
+        let figure = figure(&[cloud], x, y);
+        let named = |figure: &Figure| {
+            figure.layout["annotations"]
+                .as_array()
+                .map_or(0, |n| n.iter().filter(|n| n["text"] == "c4").count())
+        };
+        assert_eq!(named(&figure), 1);
     }
 
     #[test]

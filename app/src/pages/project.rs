@@ -12,7 +12,7 @@ use crate::browser::api::{self, Trouble};
 use crate::browser::now_ms;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
-use crate::format::{ABSENT, maybe_count, moment};
+use crate::format::{ABSENT, counted, maybe_count, moment};
 use crate::parts::states::{Empty, once_there, when_there};
 use crate::parts::{PageHead, Status, swatch};
 use crate::row::Row;
@@ -48,7 +48,7 @@ pub fn Project(org: String, project: String) -> impl IntoView {
         <PageHead
             title
             meta=move || {
-                projects.first().map(|p| format!("{} · visible to {} · {} workloads, {} runs", p.text("name"), visible_to(&p.text("visibility")), maybe_count(p.whole("workloads")), maybe_count(p.whole("runs")))).into_any()
+                projects.first().map(|p| format!("{} · visible to {} · {}, {}", p.text("name"), visible_to(&p.text("visibility")), counted(p.whole("workloads").unwrap_or(0), "workload"), counted(p.whole("runs").unwrap_or(0), "run"))).into_any()
             }
         >
             <Show when=move || projects.first().is_some()>
@@ -176,7 +176,7 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
                 <h3 class="key">{swatch(Kind::Model, &row.text("model_code"))}{row.text("workload_code")}</h3>
                 <p class="meta">
                     <span class="key">{row.text("model_code")}</span>
-                    {format!(" · {} {} · {quantization} · {} · {} scenarios", row.text("framework_code"), row.text("framework_version"), row.text("tool_code"), maybe_count(row.whole("scenarios")))}
+                    {format!(" · {} {} · {quantization} · {} · {}", row.text("framework_code"), row.text("framework_version"), row.text("tool_code"), counted(row.whole("scenarios").unwrap_or(0), "scenario"))}
                 </p>
                 {move || trouble.get().map(|t| view! {
                     <p role="alert"><span class="status" data-status="failed">{t.error.message}</span>" "<span class="meta">{t.error.hint}</span></p>

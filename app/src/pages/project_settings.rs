@@ -65,11 +65,11 @@ pub fn ProjectSettings(
                     <span class="field-label">"\u{a0}"</span>
                     <CommandButton word="Rename" command="rename_project" arguments=rename done=again testid="rename-project"/>
                 </div>
-                <fieldset class="field span-4">
+                <fieldset class="field span-3">
                     <legend class="field-label">"Visible to"</legend>
                     <span class="segmented">{choices.collect_view()}</span>
                 </fieldset>
-                <div class="field span-2">
+                <div class="field span-3">
                     <span class="field-label">"\u{a0}"</span>
                     <CommandButton word="Change" command="set_project_visibility" arguments=show_to done=again testid="set-visibility"/>
                 </div>

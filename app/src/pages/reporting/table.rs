@@ -222,8 +222,8 @@ fn Foot(view: View) -> impl IntoView {
                 <button type="button" class="figure-toggle" disabled=move || settings.report.with(|r| r.page >= pages()) on:click=move |_| go(1)>"Next"</button>
             </Show>
             <span class="push">
-                "every number opens its proof · underlined percentiles rest on few requests · "
-                <kbd>"j"</kbd>" "<kbd>"k"</kbd>" row "<kbd>"x"</kbd>" compare "<kbd>"b"</kbd>" pin"
+                "every number opens its proof · underlined percentiles rest on few requests"
+                <span class="at-a-desk">" · "<kbd>"j"</kbd>" "<kbd>"k"</kbd>" row "<kbd>"x"</kbd>" compare "<kbd>"b"</kbd>" pin"</span>
             </span>
         </p>
     }
