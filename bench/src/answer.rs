@@ -67,6 +67,8 @@ pub struct AnswerReader {
     measured: Measured,
     failure: Option<Failure>,
     in_word: bool,
+    /// A JSON body where a stream was asked for.
+    json_for_stream: bool,
     live: Option<Counting>,
 }
 
@@ -88,6 +90,7 @@ impl AnswerReader {
             measured: Measured::default(),
             failure: None,
             in_word: false,
+            json_for_stream: false,
             live: None,
         }
     }
@@ -177,29 +180,15 @@ impl AnswerReader {
         if data.is_empty() {
             return Progress::More;
         }
-        let lossy;
-        let text = match std::str::from_utf8(data) {
-            Ok(text) => text,
-            Err(_) => {
-                lossy = String::from_utf8_lossy(data).into_owned();
-                &lossy
-            }
-        };
-        match serde_json::from_str::<Answer>(text) {
-            Ok(answer) => {
-                if let Some(error) = answer.error_text() {
-                    self.fail(FailureKind::InBandError, error_message(error.as_bytes()));
-                    return Progress::Complete;
-                }
-                if event.kind == b"error" {
-                    self.fail(FailureKind::InBandError, error_message(data));
-                    return Progress::Complete;
-                }
-                self.take_answer(&answer, at);
-                Progress::More
-            }
+        if let Ok(answer) = serde_json::from_slice::<Answer>(data) {
+            return self.take_parsed(&answer, event.kind, data, at);
+        }
+        // Something in it may be no UTF-8: servers cut tokens in the middle of a character.
+        let text = String::from_utf8_lossy(data);
+        match serde_json::from_str::<Answer>(&text) {
+            Ok(answer) => self.take_parsed(&answer, event.kind, data, at),
             Err(_) if event.kind == b"error" => {
-                self.fail(FailureKind::InBandError, text);
+                self.fail(FailureKind::InBandError, &*text);
                 Progress::Complete
             }
             Err(error) => {
@@ -207,6 +196,19 @@ impl AnswerReader {
                 Progress::Complete
             }
         }
+    }
+
+    fn take_parsed(&mut self, answer: &Answer<'_>, kind: &[u8], data: &[u8], at: Instant) -> Progress {
+        let message = match answer.error_text() {
+            Some(error) => error_message(error.as_bytes()),
+            None if kind == b"error" => error_message(data),
+            None => {
+                self.take_answer(answer, at);
+                return Progress::More;
+            }
+        };
+        self.fail(FailureKind::InBandError, message);
+        Progress::Complete
     }
 
     fn take_answer(&mut self, answer: &Answer<'_>, at: Instant) {
@@ -261,7 +263,10 @@ impl AnswerReader {
     /// Counts words across chunk borders: a word cut in two is one word.
     fn count_words(&mut self, text: &str) {
         for character in text.chars() {
-            let space = character.is_whitespace();
+            let space = match character.is_ascii() {
+                true => matches!(character, ' ' | '\t'..='\r'),
+                false => character.is_whitespace(),
+            };
             if !space && !self.in_word {
                 self.measured.words += 1;
             }
@@ -290,6 +295,7 @@ impl Sink for AnswerReader {
         };
         let wrong = (200..300).contains(&head.status) && !proper;
         let kind = kind.to_owned();
+        self.json_for_stream = self.streamed && head.content_type.contains("json");
         self.head = Some(head);
         // A JSON body where a stream was asked for is kept: it may hold the server's error message.
         if wrong && !(self.streamed && kind.ends_with("json")) {
@@ -302,15 +308,13 @@ impl Sink for AnswerReader {
         if self.failure.is_some() {
             return Progress::Complete;
         }
-        let json_for_stream =
-            self.streamed && self.head.as_ref().is_some_and(|head| head.content_type.contains("json"));
-        if !self.streamed || !self.is_success_status() || json_for_stream {
+        if !self.streamed || !self.is_success_status() || self.json_for_stream {
             self.body.extend_from_slice(piece);
             if self.body.len() > BODY_LIMIT {
                 self.fail(FailureKind::Body, "the body is larger than 64 MiB");
                 return Progress::Complete;
             }
-            if json_for_stream && self.is_success_status() {
+            if self.json_for_stream && self.is_success_status() {
                 self.judge_json_for_stream();
             }
             return Progress::More;

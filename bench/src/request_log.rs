@@ -1,9 +1,9 @@
 //! One JSON line for each request, written as requests end.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -84,49 +84,83 @@ pub struct RequestLog {
     anchor: Anchor,
     endpoints: Vec<String>,
     redactor: Redactor,
-    lines: Mutex<Option<Sender<Vec<u8>>>>,
+    queue: Arc<Queue>,
     writer: Mutex<Option<JoinHandle<io::Result<()>>>>,
+}
+
+/// Lines on their way to the file.
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    lines: Vec<u8>,
+    closed: bool,
+}
+
+/// The writer looks for new lines no more often than this: thousands of requests a second must not mean thousands of writes.
+const WRITES_APART: Duration = Duration::from_millis(5);
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Writes what comes until it is closed. After an error the rest is dropped: half a line must not be followed by more.
+    fn write_to(&self, mut file: File) -> io::Result<()> {
+        let (mut lines, mut result) = (Vec::new(), Ok(()));
+        loop {
+            let mut waiting = self.lock();
+            while waiting.lines.is_empty() && !waiting.closed {
+                waiting = self.changed.wait(waiting).unwrap_or_else(|poisoned| poisoned.into_inner());
+            }
+            std::mem::swap(&mut waiting.lines, &mut lines);
+            let closed = waiting.closed;
+            drop(waiting);
+            if result.is_ok() {
+                result = file.write_all(&lines);
+            }
+            lines.clear();
+            if closed {
+                return result;
+            }
+            std::thread::sleep(WRITES_APART);
+        }
+    }
 }
 
 impl RequestLog {
     /// Opens `path` for appending.
     pub fn open(path: &Path, anchor: Anchor, endpoints: Vec<String>, redactor: Redactor) -> io::Result<Self> {
-        let mut file = open_log(path)?;
-        let (lines, queue) = channel::<Vec<u8>>();
-        let writer = std::thread::Builder::new().name("request-log".into()).spawn(move || {
-            let mut result = Ok(());
-            for line in queue {
-                if result.is_ok() {
-                    result = file.write_all(&line);
-                }
-            }
-            result
-        })?;
-        Ok(Self {
-            anchor,
-            endpoints,
-            redactor,
-            lines: Mutex::new(Some(lines)),
-            writer: Mutex::new(Some(writer)),
-        })
+        let (file, queue) = (open_log(path)?, Arc::<Queue>::default());
+        let reading = Arc::clone(&queue);
+        let writer =
+            std::thread::Builder::new().name("request-log".into()).spawn(move || reading.write_to(file))?;
+        Ok(Self { anchor, endpoints, redactor, queue, writer: Mutex::new(Some(writer)) })
     }
 
-    /// Hands one record to the writer.
+    /// Hands one record to the writer, which reports its own errors at the end.
     pub fn write(&self, record: &Record) {
-        let Ok(mut line) = serde_json::to_vec(&self.line(record)) else { return };
-        line.push(b'\n');
-        if let Ok(lines) = self.lines.lock()
-            && let Some(lines) = lines.as_ref()
-        {
-            let _ = lines.send(line); // the writer reports its own errors at the end
+        let line = self.line(record);
+        let mut waiting = self.queue.lock();
+        let before = waiting.lines.len();
+        match serde_json::to_writer(&mut waiting.lines, &line) {
+            Ok(()) => waiting.lines.push(b'\n'),
+            Err(_) => waiting.lines.truncate(before),
+        }
+        drop(waiting);
+        if before == 0 {
+            self.queue.changed.notify_one();
         }
     }
 
     /// Waits until all is written; the first error on the way, if there was one.
     pub fn close(&self) -> io::Result<()> {
-        if let Ok(mut lines) = self.lines.lock() {
-            lines.take();
-        }
+        self.queue.lock().closed = true;
+        self.queue.changed.notify_one();
         let writer = self.writer.lock().ok().and_then(|mut writer| writer.take());
         match writer.map(JoinHandle::join) {
             Some(Ok(result)) => result,

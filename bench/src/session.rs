@@ -22,6 +22,7 @@ use crate::endpoints::Endpoint;
 use crate::failure::Redactor;
 use crate::finish::{SummaryFile, exit_code, raise_flags, readable_id, write_summary};
 use crate::host::{self, CpuTime};
+use crate::http::arrival::begin_stamping;
 use crate::http::connect::Connector;
 use crate::http::pool::{Counters, Pool};
 use crate::http::simple;
@@ -44,6 +45,7 @@ pub fn block_on<F: Future<Output = Result<i32, Refusal>>>(
     redactor: &Redactor,
     tool: impl FnOnce(Control) -> F,
 ) -> i32 {
+    begin_stamping();
     let control = Control::default();
     let watching = signals::watch(control.clone(), common.quiet); // before the runtime starts its threads
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
@@ -302,11 +304,14 @@ async fn targets<W: Workload>(
     Ok(targets)
 }
 
+/// How often the lateness of the event loop is measured: often enough for a short run, seldom enough to cost nothing.
+const LAG_EVERY: Duration = Duration::from_millis(200);
+
 /// How late this process wakes up: what a timestamp could be off by at worst.
 async fn measure_lag(done: CancellationToken) -> Samples {
     let (timer, mut lag) = (PreciseTimer::new(), Samples::default());
     loop {
-        let due = Instant::now() + Duration::from_millis(50);
+        let due = Instant::now() + LAG_EVERY;
         tokio::select! {
             biased;
             () = done.cancelled() => return lag,

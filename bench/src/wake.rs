@@ -2,9 +2,10 @@
 //!
 //! With many streams a token arrives every few microseconds, and waking up for each one costs more than reading it. The
 //! kernel stamps every packet as it comes in, so a token that is read a moment later has the same time; what is held back
-//! is only the next request of a slot whose answer is complete. The loop therefore waits a little before it looks again:
-//! never longer than a thousandth of a response time, a tenth of the gap between tokens, or a millisecond. It does not
-//! wait where times would suffer: with TLS, whose reads carry no stamp, and in open loops, whose requests have a schedule.
+//! is only the next request of a slot whose answer is complete. Where wake-ups come thick and fast the loop therefore
+//! waits a little before it looks again: never longer than 1/400 of a response time, a fifth of the gap between tokens, or
+//! two milliseconds. It does not wait where times would suffer: with TLS, whose reads carry no stamp, and in open loops,
+//! whose requests have a schedule.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::http::arrival::STAMPS;
 
 /// The longest wait.
-const LONGEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_millis(2);
 
 /// Below this, waiting costs as much as it spares: the timer of the system is no finer.
 const SHORTEST: Duration = Duration::from_micros(100);
@@ -22,12 +23,13 @@ const SHORTEST: Duration = Duration::from_micros(100);
 static APART: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    static LAST: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// The last wake-up, and how long after the one before it came.
+    static LAST: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
 }
 
 /// The wait that answers like this one allow.
 fn apart(response_time: Duration, gap: Option<Duration>) -> Duration {
-    let allowed = (response_time / 1000).min(gap.unwrap_or(Duration::MAX) / 10).min(LONGEST);
+    let allowed = (response_time / 400).min(gap.unwrap_or(Duration::MAX) / 5).min(LONGEST);
     if allowed < SHORTEST { Duration::ZERO } else { allowed }
 }
 
@@ -41,20 +43,28 @@ pub fn observe(response_time: Duration, gap: Option<Duration>) {
     APART.store(allowed.min(before + (LONGEST / 16).as_nanos() as u64), Relaxed);
 }
 
+/// How long to wait before looking again, `since` the last wake-up, which came `interval` after the one before it. Where they
+/// come seldom, waiting would only be one wake-up more.
+fn wait(apart: Duration, since: Duration, interval: Duration) -> Duration {
+    if interval > apart * 2 { Duration::ZERO } else { apart.saturating_sub(since) }
+}
+
 /// To be called when the event loop has nothing to do and is about to look for events.
 pub fn before_park() {
     let apart = Duration::from_nanos(APART.load(Relaxed));
-    let Some(last) = LAST.get().filter(|_| !apart.is_zero()) else { return };
-    let since = last.elapsed();
-    if since < apart {
-        std::thread::sleep(apart - since);
+    let Some((last, interval)) = LAST.get().filter(|_| !apart.is_zero()) else { return };
+    let wait = wait(apart, last.elapsed(), interval);
+    if !wait.is_zero() {
+        std::thread::sleep(wait);
     }
 }
 
 /// To be called when the event loop has found events.
 pub fn after_park() {
     if APART.load(Relaxed) > 0 {
-        LAST.set(Some(Instant::now()));
+        let now = Instant::now();
+        let interval = LAST.get().map_or(Duration::MAX, |(last, _)| now.duration_since(last));
+        LAST.set(Some((now, interval)));
     }
 }
 
@@ -62,13 +72,24 @@ pub fn after_park() {
 mod tests {
     use super::*;
 
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
     #[test]
     fn wake_ups_are_apart_by_a_small_part_of_what_is_measured() {
-        let ms = Duration::from_millis;
-        assert_eq!(apart(ms(800), Some(ms(20))), Duration::from_micros(800));
-        assert_eq!(apart(ms(5000), Some(ms(4))), Duration::from_micros(400));
+        assert_eq!(apart(ms(800), Some(ms(20))), ms(2));
+        assert_eq!(apart(ms(5000), Some(ms(4))), Duration::from_micros(800));
         assert_eq!(apart(ms(60_000), None), LONGEST);
-        assert_eq!(apart(ms(50), Some(ms(20))), Duration::ZERO, "quick answers are waited for");
+        assert_eq!(apart(ms(20), Some(ms(20))), Duration::ZERO, "quick answers are waited for");
         assert_eq!(apart(ms(5000), Some(Duration::ZERO)), Duration::ZERO);
+    }
+
+    #[test]
+    fn only_wake_ups_that_come_thick_and_fast_are_held_apart() {
+        let micros = Duration::from_micros;
+        assert_eq!(wait(ms(2), micros(300), micros(150)), micros(1700));
+        assert_eq!(wait(ms(2), micros(300), ms(10)), Duration::ZERO);
+        assert_eq!(wait(ms(2), ms(3), ms(3)), Duration::ZERO);
     }
 }

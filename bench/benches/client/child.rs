@@ -18,25 +18,28 @@ pub struct Usage {
     pub started_unix_ns: u64,
 }
 
+/// How often the memory of a child is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// Runs `command` to its end. `watch` gets its resident memory in MB every so often.
 #[expect(clippy::zombie_processes, reason = "it is waited for by wait4, which says what it used")]
-pub fn run(command: &mut Command, every: Option<Duration>, mut watch: impl FnMut(u64)) -> Usage {
+pub fn run(command: &mut Command, mut watch: impl FnMut(u64)) -> Usage {
     let started_unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
     let began = Instant::now();
     let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    if let Some(every) = every {
-        while !has_ended(&child) {
-            if let Some(rss) = resident_mb(&child) {
-                watch(rss);
-            }
-            std::thread::sleep(every);
-        }
+    // What wait4 says of memory includes what this process had when the child was made from it.
+    let mut max_rss_mb = 0;
+    while !has_ended(&child) {
+        let megabytes = |name| kilobytes(&child, name).map(|kilobytes| kilobytes / 1024);
+        max_rss_mb = max_rss_mb.max(megabytes("VmHWM:").unwrap_or(0));
+        megabytes("VmRSS:").into_iter().for_each(&mut watch);
+        std::thread::sleep(LOOK);
     }
     let usage = wait(&child);
     let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
     Usage {
         cpu: time(usage.ru_utime) + time(usage.ru_stime),
-        max_rss_mb: usage.ru_maxrss as u64 / 1024,
+        max_rss_mb,
         wall: began.elapsed(),
         started_unix_ns,
     }
@@ -48,10 +51,10 @@ fn has_ended(child: &Child) -> bool {
     stat.rsplit(") ").next().is_none_or(|rest| rest.starts_with(['Z', 'X']) || rest.is_empty())
 }
 
-fn resident_mb(child: &Child) -> Option<u64> {
+fn kilobytes(child: &Child, name: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kilobytes| kilobytes / 1024)
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
 }
 
 /// Waits for this child and no other, and says what it used.

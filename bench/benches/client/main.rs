@@ -12,7 +12,7 @@ mod tools;
 mod truth;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use child::Usage;
 use tools::{Load, Server, Tool};
@@ -129,8 +129,8 @@ fn print_header() {
 
 fn print_rows(rows: &[Row]) {
     for row in rows {
-        let Load { concurrency, requests, streamed } = row.load;
-        let load = format!("c {concurrency}, n {requests}{}", if streamed { "" } else { ", whole" });
+        let Load { concurrency, streamed, .. } = row.load;
+        let load = format!("c {concurrency}{}", if streamed { ", streamed" } else { ", whole" });
         let times = row.drift.as_ref().map_or(String::new(), |drift| {
             let gap = drift.gap_mean.map_or("-".into(), |gap| format!("{gap:.4}"));
             format!(" {:>11.3}{:>9.3}{:>9.3} {gap:>13}", drift.ttft_mean, drift.ttft_p99, drift.ttft_max)
@@ -186,7 +186,7 @@ fn million(folder: &Path) {
     let load = Load { concurrency: 64, requests: 1_000_000, streamed: false };
     let began = Instant::now();
     let mut samples: Vec<(f64, u64)> = Vec::new();
-    let usage = Tool::Ours.run_watched(folder, &server, load, Duration::from_millis(500), |rss_mb| {
+    let usage = Tool::Ours.run_watched(folder, &server, load, |rss_mb| {
         samples.push((began.elapsed().as_secs_f64(), rss_mb));
     });
     let total = usage.wall.as_secs_f64();

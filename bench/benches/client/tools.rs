@@ -3,7 +3,6 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -89,19 +88,12 @@ impl Tool {
 
     /// Runs it to its end.
     pub fn run(self, folder: &Path, server: &Server, load: Load) -> Usage {
-        child::run(&mut self.command(folder, server, load, true), None, |_| {})
+        child::run(&mut self.command(folder, server, load, true), |_| {})
     }
 
     /// Runs it without a request log; `watch` gets its resident memory in MB every so often.
-    pub fn run_watched(
-        self,
-        folder: &Path,
-        server: &Server,
-        load: Load,
-        every: Duration,
-        watch: impl FnMut(u64),
-    ) -> Usage {
-        child::run(&mut self.command(folder, server, load, false), Some(every), watch)
+    pub fn run_watched(self, folder: &Path, server: &Server, load: Load, watch: impl FnMut(u64)) -> Usage {
+        child::run(&mut self.command(folder, server, load, false), watch)
     }
 
     fn command(self, folder: &Path, server: &Server, load: Load, log: bool) -> Command {

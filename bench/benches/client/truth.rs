@@ -1,9 +1,10 @@
 //! Reported times against the server's own log.
 //!
-//! The peer sends no id that would tell which request is which, so both tools are compared as wholes: the mean, and each
-//! percentile, of what was reported minus that of what was true. The server takes a request's arrival from the kernel's
+//! Our tool's requests carry an id: each is compared with itself. The peer's do not, so its figures are compared as wholes:
+//! the mean, and each percentile, of what was reported minus that of what was true, which is the milder test. The server takes a request's arrival from the kernel's
 //! stamp, so that its own lateness in reading is not held against the client.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use bench::refserver::truth::{self, Truth};
@@ -32,12 +33,21 @@ fn truths(folder: &Path) -> Vec<Truth> {
 
 /// How the last run's times differ from the truth; none where there is nothing to compare.
 pub fn drift(folder: &Path, tool: Tool) -> Option<Drift> {
-    let (mut reported, mut gaps) = (Vec::new(), Vec::new());
+    let truths = truths(folder);
+    let true_ttft_of = |truth: &Truth| {
+        let first = truth.chunks_unix_ns.first()?;
+        Some((*first as f64 - truth.received_unix_ns as f64) / 1e6)
+    };
+    let by_id: HashMap<&str, f64> =
+        truths.iter().filter_map(|truth| Some((truth.request_id.as_str(), true_ttft_of(truth)?))).collect();
+    let (mut reported, mut gaps, mut each) = (Vec::new(), Vec::new(), Vec::new());
     for record in records(folder, tool) {
         let number = |name: &str| record[name].as_f64();
         match tool {
             Tool::Ours => {
                 reported.extend(number("ttft_ms"));
+                let own = record["request_id"].as_str().and_then(|id| by_id.get(id));
+                each.extend(number("ttft_ms").zip(own).map(|(reported, own)| reported - own));
                 let span = number("last_output_unix_ns").zip(number("first_output_unix_ns"));
                 let chunks = number("chunks").filter(|chunks| *chunks > 1.0);
                 gaps.extend(span.zip(chunks).map(|((last, first), n)| (last - first) / 1e6 / (n - 1.0)));
@@ -51,11 +61,11 @@ pub fn drift(folder: &Path, tool: Tool) -> Option<Drift> {
         }
     }
     let (mut true_ttft, mut true_gaps) = (Vec::new(), Vec::new());
-    for truth in truths(folder) {
+    for truth in &truths {
         let (Some(&first), Some(&last)) = (truth.chunks_unix_ns.first(), truth.chunks_unix_ns.last()) else {
             continue;
         };
-        true_ttft.push((first as f64 - truth.received_unix_ns as f64) / 1e6);
+        true_ttft.extend(true_ttft_of(truth));
         true_gaps.push((last - first) as f64 / 1e6 / (truth.chunks_unix_ns.len().max(2) - 1) as f64);
     }
     if reported.is_empty() || true_ttft.is_empty() {
@@ -63,7 +73,11 @@ pub fn drift(folder: &Path, tool: Tool) -> Option<Drift> {
     }
     reported.sort_by(f64::total_cmp);
     true_ttft.sort_by(f64::total_cmp);
-    let off = |share: f64| at(&reported, share) - at(&true_ttft, share);
+    each.sort_by(f64::total_cmp);
+    let off = |share: f64| match each.is_empty() {
+        true => at(&reported, share) - at(&true_ttft, share),
+        false => at(&each, share),
+    };
     Some(Drift {
         ttft_mean: mean(&reported) - mean(&true_ttft),
         ttft_p99: off(0.99),

@@ -4,7 +4,9 @@
 //! a token comes. Its own clock would then measure itself. The kernel's stamp does not depend on when it is read.
 
 use std::io::{self, IoSliceMut};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -40,6 +42,17 @@ impl Stamps {
             _ => Some("mixed"),
         }
     }
+}
+
+/// Has the kernel begin to stamp packets now, and go on for as long as this process lives: it does so only while some
+/// socket wants it, and needs a moment to begin. The first answers of a run should not meet that moment.
+pub fn begin_stamping() {
+    static WANTED: OnceLock<Option<UdpSocket>> = OnceLock::new();
+    WANTED.get_or_init(|| {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
+        setsockopt(&socket, sockopt::ReceiveTimestampns, &true).ok()?;
+        Some(socket)
+    });
 }
 
 /// Asks the kernel to stamp what arrives on `tcp`. False where it will not.

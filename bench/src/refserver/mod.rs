@@ -108,6 +108,7 @@ pub async fn serve(
     truth: Option<TruthLog>,
     stop: CancellationToken,
 ) -> io::Result<()> {
+    crate::http::arrival::begin_stamping();
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let address = listener.local_addr()?;
