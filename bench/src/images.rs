@@ -141,6 +141,29 @@ fn encoded(bytes: &[u8], mime: &str, width: u32, height: u32) -> Encoded {
     Encoded { data_url: format!("data:{mime};base64,{base64}"), bytes: bytes.len() as u64, width, height }
 }
 
+/// An image that was decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// Pixels across.
+    pub width: u32,
+    /// Pixels down.
+    pub height: u32,
+    /// `image/png`, …
+    pub mime_type: &'static str,
+}
+
+/// Decodes all of an image: one that breaks off has a proper head. The error says what is wrong with it.
+pub fn check(bytes: &[u8]) -> Result<Checked, String> {
+    let format = image::guess_format(bytes).map_err(|error| error.to_string())?;
+    let decoded = image::load_from_memory_with_format(bytes, format).map_err(|error| error.to_string())?;
+    // The decoder of JPEG fills up what is missing; its end is marked.
+    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
+    if format == ImageFormat::Jpeg && !bytes[..end].ends_with(&[0xFF, 0xD9]) {
+        return Err("the JPEG breaks off: it has no end".to_owned());
+    }
+    Ok(Checked { width: decoded.width(), height: decoded.height(), mime_type: format.to_mime_type() })
+}
+
 /// A coloured slope with noise, different for each number, as JPEG.
 pub fn synthetic(width: u32, height: u32, number: u64) -> Result<Vec<u8>, String> {
     let mut random = SmallRng::seed_from_u64(number ^ 0x1AA6E);
@@ -196,6 +219,19 @@ mod tests {
         }
         assert!(store.ready(&Source::Synthetic { width: 1, height: 1, number: 0 }).is_none());
         assert!(store.ready(&Source::Synthetic { width: 1, height: 1, number: 100 }).is_some());
+    }
+
+    #[test]
+    fn an_image_that_breaks_off_is_none() {
+        let picture = image::RgbImage::from_fn(40, 30, |x, y| image::Rgb([x as u8, y as u8, (x * y) as u8]));
+        let mut png = Cursor::new(Vec::new());
+        picture.write_to(&mut png, ImageFormat::Png).unwrap();
+        for (whole, mime_type) in
+            [(png.into_inner(), "image/png"), (synthetic(40, 30, 1).unwrap(), "image/jpeg")]
+        {
+            assert_eq!(check(&whole), Ok(Checked { width: 40, height: 30, mime_type }));
+            assert!(check(&whole[..whole.len() / 2]).is_err(), "{mime_type}");
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::extra::{Artifact, Extra, ImagesExtra};
 use crate::failure::{Failure, FailureKind};
 use crate::finish::SummaryFile;
 use crate::http::simple;
-use crate::images::parse_size;
+use crate::images::{self, parse_size};
 use crate::jsonl;
 use crate::openai::error_message;
 use crate::prompts::count_words;
@@ -236,17 +236,13 @@ fn inspect_answer(body: &[u8], folder: &Folder, name: &str, images: &mut ImagesE
 }
 
 fn check_image(bytes: &[u8], artifact: &mut Artifact) -> Result<(), Failure> {
-    let bad = |error: image::ImageError| {
-        Failure::new(FailureKind::ImageData, None, format!("image {}: {error}", artifact.index))
-    };
-    let format = image::guess_format(bytes).map_err(bad)?;
-    // All of it: a picture that breaks off has a proper head.
-    let decoded = image::load_from_memory_with_format(bytes, format).map_err(bad)?;
-    let dimensions = (decoded.width(), decoded.height());
+    let image = images::check(bytes).map_err(|reason| {
+        Failure::new(FailureKind::ImageData, None, format!("image {}: {reason}", artifact.index))
+    })?;
     artifact.sha256 = Some(sha2::Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect());
     artifact.size_bytes = Some(bytes.len() as u64);
-    (artifact.width, artifact.height) = (Some(dimensions.0), Some(dimensions.1));
-    artifact.mime_type = Some(format.to_mime_type().to_owned());
+    (artifact.width, artifact.height) = (Some(image.width), Some(image.height));
+    artifact.mime_type = Some(image.mime_type.to_owned());
     Ok(())
 }
 
