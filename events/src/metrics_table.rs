@@ -134,14 +134,15 @@ pub(crate) const SINGLE: &[Entry] = &[
         "GPU energy",
         "J",
         Lower,
-        "Power of all GPUs integrated over the measurement window; null where telemetry is incomplete.",
+        "Power of all GPUs integrated over the measurement window by trapezoids; null where a power is missing or two \
+         samples lie more than 2.5 intervals apart.",
     ),
     Entry(
         "output_tokens_per_joule",
         "Efficiency",
         "tok/J",
         Higher,
-        "Completion tokens ÷ GPU energy over the same window; null where telemetry is incomplete.",
+        "Completion tokens ÷ GPU energy over the same window; null where the energy is.",
     ),
     Entry(
         "cost_per_million_output_tokens_usd",
