@@ -146,7 +146,7 @@ fn checked_against(server: &str) -> support::Finished {
 fn a_clock_that_is_right_is_told_with_its_offset() {
     let run = checked_against(&time_server(Duration::from_millis(200)));
     let offset = run.line["host"]["clock_offset_ms"].as_f64().unwrap();
-    assert!((150.0..250.0).contains(&offset), "{offset}");
+    assert!((50.0..350.0).contains(&offset), "{offset}");
     assert!(!run.summary().flags.iter().any(|flag| flag.starts_with("clock")));
 }
 
@@ -154,7 +154,9 @@ fn a_clock_that_is_right_is_told_with_its_offset() {
 fn a_clock_that_is_off_stops_the_run() {
     let run = checked_against(&time_server(Duration::from_secs(30)));
     assert_eq!(run.code, Some(4));
-    assert!(run.stderr.contains("off by 30"), "{}", run.stderr);
+    let told = run.stderr.split("off by ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or_default();
+    let off: f64 = told.parse().unwrap_or_else(|_| panic!("{}", run.stderr));
+    assert!((29_000.0..31_000.0).contains(&off), "{off} ms");
     assert!(run.summary.is_none());
 }
 
