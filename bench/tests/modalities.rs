@@ -52,6 +52,19 @@ fn an_image_that_is_missing_is_a_failed_request_not_a_crash() {
 }
 
 #[test]
+fn a_client_that_needs_longer_for_its_images_than_the_server_for_its_answers_says_that_it_set_the_pace() {
+    let bench = Bench::new(Options { ttft: Duration::from_millis(2), tokens: Some(1), ..quick() });
+    let run = bench.run_tool(VLM, &["-n", "6", "--synthetic-image", "1600x1200"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(run.line["client"]["limited"], true, "{}", run.line["client"]);
+    assert!(run.line["client"]["limited_reason"].is_string());
+    assert!(run.summary().flags.contains(&"client_limited".to_owned()));
+    // One that has time to spare says so, and how much.
+    let idle = bench.run(&["-n", "4"]);
+    assert!(idle.line["client"]["headroom"].as_f64().unwrap() > 1.0, "{}", idle.line["client"]);
+}
+
+#[test]
 fn image_detail_is_low_or_high() {
     let bench = Bench::new(quick());
     assert_eq!(bench.run_tool(VLM, &["--image-detail", "auto"]).code, Some(2));
