@@ -18,6 +18,7 @@ pub mod metrics;
 mod metrics_stems;
 mod metrics_table;
 pub mod project;
+pub mod proof_file;
 pub mod quality;
 pub mod report;
 pub mod run;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use events::proof_file::{FORMAT, ProofFile};
 use serde_json::Value;
 use support::agent::Agent;
 use support::control_plane::ControlPlane;
@@ -114,4 +115,52 @@ async fn a_flipped_byte_is_found_at_its_position_and_a_rewritten_log_by_a_checkp
 
     let (status, text) = plane.command(&with_kept).await;
     assert!(status.success(), "the log itself is untouched: {text}");
+}
+
+#[tokio::test]
+async fn a_figures_proof_holds_without_the_log_and_not_once_it_is_changed() {
+    let (plane, mut agent, admin) = after_a_run().await;
+    agent.stop();
+    let last = head(&admin).await;
+    let result =
+        admin.rows_at_least("/api/v_benchmark_results?order=concurrency&limit=1", last).await.remove(0);
+    let job = result["job"].as_str().expect("a job");
+    let history = admin.provenance(job).await;
+    let mut proofs = Vec::new();
+    for event in &history.events {
+        let proved: Value = admin.get(&format!("/api/proof?position={}", event.position)).await.ok();
+        proofs.push(serde_json::from_value(proved["proof"].clone()).expect("a proof"));
+    }
+    let file = ProofFile {
+        format: FORMAT.to_owned(),
+        result: job.to_owned(),
+        metric: "ttft_p50_ms".to_owned(),
+        value: result["ttft_p50_ms"].as_f64(),
+        unit: "ms".to_owned(),
+        calculation: None,
+        command: Vec::new(),
+        chain: history.chain,
+        proofs,
+    };
+    let path = plane.log_file("proof");
+    let checked = async |file: &ProofFile, more: &[&str]| {
+        std::fs::write(&path, serde_json::to_string(file).expect("JSON")).expect("written");
+        let args = [&["verify", "--proof", path.to_str().expect("UTF-8")], more].concat();
+        // No database at this address: nothing but the file is looked at.
+        plane.command_on("postgres://nobody@127.0.0.1:1/none", &args).await
+    };
+    let (status, text) = checked(&file, &[]).await;
+    assert!(status.success(), "{text}");
+    assert!(text.contains("The proof holds") && !text.contains("the arithmetic is not"), "{text}");
+
+    let faster = ProofFile { value: file.value.map(|value| value / 2.0), ..file.clone() };
+    let (status, text) = checked(&faster, &[]).await;
+    assert_eq!(status.code(), Some(3), "{text}");
+    assert!(text.contains("ttft_p50_ms"), "{text}");
+    let mut rewritten = file.clone();
+    rewritten.proofs[0].event.actor.id = "somebody else".to_owned();
+    assert_eq!(checked(&rewritten, &[]).await.0.code(), Some(3));
+    let (status, text) = checked(&file, &["--key", &"ab".repeat(32)]).await;
+    assert_eq!(status.code(), Some(3), "{text}");
+    assert!(text.contains("not trusted"), "{text}");
 }

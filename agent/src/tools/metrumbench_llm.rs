@@ -30,6 +30,8 @@ struct ProgressLine {
     requests_per_second: Option<f64>,
     #[serde(default)]
     completion_tokens_per_second: Option<f64>,
+    #[serde(default)]
+    ttft_p50_ms: Option<f64>,
 }
 
 impl Tool for MetrumbenchLlm {
@@ -74,8 +76,7 @@ impl Tool for MetrumbenchLlm {
             elapsed_s: line.elapsed_s,
             requests_per_second: line.requests_per_second,
             completion_tokens_per_second: line.completion_tokens_per_second,
-            // The line has a mean over half a second; that is no median.
-            ttft_p50_ms: None,
+            ttft_p50_ms: line.ttft_p50_ms,
         })
     }
 
@@ -148,9 +149,9 @@ mod tests {
     fn a_line_that_is_no_progress_is_passed_over() {
         assert!(MetrumbenchLlm.progress("warming up", 1).is_none());
         let line =
-            r#"{"phase":"running","done":3,"total":10,"elapsed_s":1.5,"ttft_ms":20.5,"something_new":1}"#;
+            r#"{"phase":"running","done":3,"total":10,"elapsed_s":1.5,"ttft_p50_ms":20.5,"something_new":1}"#;
         let progress = MetrumbenchLlm.progress(line, 7).unwrap();
         assert_eq!((progress.seq, progress.done, progress.total), (7, 3, Some(10)));
-        assert_eq!(progress.ttft_p50_ms, None);
+        assert_eq!(progress.ttft_p50_ms, Some(20.5));
     }
 }

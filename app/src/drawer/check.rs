@@ -2,6 +2,7 @@
 
 use events::api::History;
 use events::merkle::Proof;
+use events::proof_file::{FORMAT, Held, ProofFile};
 use leptos::prelude::*;
 use serde::Deserialize;
 use wasm_bindgen_futures::spawn_local;
@@ -13,7 +14,6 @@ use crate::metrics::{calculation, column};
 use crate::parts::Progress;
 use crate::row::Row;
 use crate::state::live::kind;
-use crate::state::proof_file::{FORMAT, Held, ProofFile};
 
 /// How the check stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,7 +95,7 @@ pub(super) fn CheckProof(
             </div>
         }
         .into_any(),
-        Check::Holds(Held { events, checkpoint, key }) => view! {
+        Check::Holds(Held { events, checkpoint, key, .. }) => view! {
             <div data-testid="proof-holds">
                 <p>
                     <span class="status" data-status="completed">"holds"</span>

@@ -10,7 +10,6 @@ pub mod job_view;
 pub mod limit;
 pub mod live;
 pub mod nearest;
-pub mod proof_file;
 pub mod query;
 pub mod ranking;
 pub mod report;

@@ -1,10 +1,11 @@
 //! `benchtrail migrate`, `seed`, `rebuild` and `verify`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
+use events::proof_file::{Held, ProofFile};
 use serde_json::{Value, json};
 
 use super::DirArgs;
@@ -127,6 +128,9 @@ pub struct Verify {
     /// Accept only checkpoints signed with this public key (hexadecimal). May be given several times.
     #[arg(long = "key", value_name = "HEX", value_parser = public_key)]
     keys: Vec<[u8; 32]>,
+    /// Check a figure's proof instead, as the page saved it: alone, without a log or a database.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "to", "checkpoint"])]
+    proof: Option<PathBuf>,
     /// Print the report as JSON.
     #[arg(long)]
     json: bool,
@@ -134,6 +138,9 @@ pub struct Verify {
 
 impl Verify {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
+        if let Some(path) = &self.proof {
+            return self.check_proof(path);
+        }
         let options = self.options()?;
         let located = Located::find(&self.dir.dir).await?;
         let done = async {
@@ -152,6 +159,35 @@ impl Verify {
             say_verified(&report);
         }
         Ok(if report.fault.is_none() { ExitCode::SUCCESS } else { ExitCode::from(DOES_NOT_FIT) })
+    }
+
+    /// Checks a saved proof: content, paths, signatures and, where the summary gives it, the figure itself.
+    fn check_proof(&self, path: &Path) -> anyhow::Result<ExitCode> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        let file: ProofFile = serde_json::from_str(&text)
+            .with_context(|| format!("{} does not hold a proof that the page saved", path.display()))?;
+        let held = file.check().map_err(|doubt| doubt.to_string()).and_then(|held| {
+            let mut checkpoints = file.proofs.iter().map(|proof| &proof.checkpoint);
+            match checkpoints.find_map(|checkpoint| log::signature_fault(checkpoint, &self.keys)) {
+                Some(fault) => Err(fault),
+                None => Ok(held),
+            }
+        });
+        let fits = held.is_ok();
+        if self.json {
+            let report = json!({
+                "fits": fits, "result": file.result, "metric": file.metric, "value": file.value, "unit": file.unit,
+                "events": held.as_ref().ok().map(|held| held.events),
+                "checkpoint": held.as_ref().ok().map(|held| held.checkpoint),
+                "key": held.as_ref().ok().map(|held| held.key.clone()),
+                "value_checked": held.as_ref().ok().map(|held| held.value_checked),
+                "fault": held.as_ref().err(),
+            });
+            println!("{}", serde_json::to_string_pretty(&report)?);
+        } else {
+            say_proved(&file, &held, !self.keys.is_empty());
+        }
+        Ok(if fits { ExitCode::SUCCESS } else { ExitCode::from(DOES_NOT_FIT) })
     }
 
     fn options(&self) -> anyhow::Result<VerifyOptions> {
@@ -237,6 +273,25 @@ impl Archive {
 fn public_key(text: &str) -> Result<[u8; 32], String> {
     let bytes = hex::decode(text).ok().and_then(|bytes| bytes.try_into().ok());
     bytes.ok_or_else(|| format!("{text:?} is not a public key: 64 hexadecimal digits"))
+}
+
+fn say_proved(file: &ProofFile, held: &Result<Held, String>, trusted: bool) {
+    let value = file.value.map_or_else(|| "no value".to_owned(), |value| format!("{value} {}", file.unit));
+    match held {
+        Err(fault) => println!("The proof of {} of {} does not hold: {fault}", file.metric, file.result),
+        Ok(held) => {
+            println!("The proof holds: {} of {} is {value}.", file.metric, file.result);
+            println!("  {} events lead to the checkpoint at position {}", held.events, held.checkpoint);
+            let whose =
+                if trusted { "a key you gave" } else { "its own key; compare it with one you trust (--key)" };
+            println!("  signed by {}, {whose}", held.key);
+            if !held.value_checked {
+                println!(
+                    "  the figure takes more than the summary: its events are proved, the arithmetic is not"
+                );
+            }
+        }
+    }
 }
 
 /// A verification's report as JSON.

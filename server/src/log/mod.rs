@@ -38,7 +38,7 @@ pub use request::{
     AppendOutcome, AppendRequest, Expected, MAX_REQUEST_BYTES, MAX_REQUEST_EVENTS, Placed, StreamWrite,
 };
 pub use signing::{KEY_FILE, signature_holds};
-pub use verify::{Fault, VerifyOptions, VerifyReport, verify};
+pub use verify::{Fault, VerifyOptions, VerifyReport, signature_fault, verify};
 
 /// Requests that wait to be taken into a batch; beyond it callers wait to put theirs in.
 const QUEUE: usize = 4096;

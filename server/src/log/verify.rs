@@ -132,7 +132,8 @@ fn check_external_alone(external: &Checkpoint, options: &VerifyOptions, head: i6
     }
 }
 
-fn signature_fault(checkpoint: &Checkpoint, trusted: &[[u8; 32]]) -> Option<String> {
+/// What is wrong with a checkpoint's signature, if anything; with keys to trust, another's is wrong too.
+pub fn signature_fault(checkpoint: &Checkpoint, trusted: &[[u8; 32]]) -> Option<String> {
     if !signature_holds(checkpoint) {
         return Some("its signature does not hold".to_owned());
     }

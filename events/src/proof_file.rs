@@ -1,9 +1,13 @@
 //! The proof of a figure as a file of its own: the calculation, the chain, and of every event its content, its path in the
 //! Merkle tree and the signed checkpoint. Nothing else is needed to check it.
 
-use events::api::ChainLink;
-use events::merkle::{Proof, ProofError};
 use serde::{Deserialize, Serialize};
+
+use crate::api::ChainLink;
+use crate::hexadecimal;
+use crate::merkle::{Proof, ProofError};
+use crate::summary_columns;
+use crate::tool_output::ToolOutputRecorded;
 
 /// What the first line of the file says it is.
 pub const FORMAT: &str = "benchtrail.proof.v1";
@@ -32,7 +36,7 @@ pub struct ProofFile {
 }
 
 /// Why a proof does not hold.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Doubt {
     /// An event does not lead to its checkpoint.
     #[error("position {position}: {error}")]
@@ -53,6 +57,21 @@ pub enum Doubt {
     /// There is no event.
     #[error("the proof holds no event")]
     Empty,
+    /// It says it is something else.
+    #[error("the file says it is {0:?}, not benchtrail.proof.v1")]
+    Format(String),
+    /// The figure is not the one that the load generator's summary gives.
+    #[error("{metric} is {claimed:?} in the file, and {found:?} by the summary at position {position}")]
+    Value {
+        /// The metric.
+        metric: String,
+        /// What the file says.
+        claimed: Option<f64>,
+        /// What the event says.
+        found: Option<f64>,
+        /// The event's position.
+        position: i64,
+    },
 }
 
 /// What a proof that holds shows.
@@ -64,6 +83,9 @@ pub struct Held {
     pub checkpoint: i64,
     /// The key that signed them, hexadecimal.
     pub key: String,
+    /// Whether the figure was worked out again from the load generator's summary. Figures that need more than that event
+    /// (energy, cost, per GPU) are shown by the chain, not worked out here.
+    pub value_checked: bool,
 }
 
 impl ProofFile {
@@ -73,38 +95,74 @@ impl ProofFile {
     /// # Errors
     /// [`Doubt`] names the first thing that does not fit.
     pub fn check(&self) -> Result<Held, Doubt> {
+        if self.format != FORMAT {
+            return Err(Doubt::Format(self.format.clone()));
+        }
         for proof in &self.proofs {
             proof.verify().map_err(|error| Doubt::Event { position: proof.event.position, error })?;
         }
         for link in &self.chain {
-            let found = self
-                .proofs
-                .iter()
-                .any(|p| p.event.position == link.position && hexadecimal(&p.event.hash) == link.hash);
+            let found = self.proofs.iter().any(|p| {
+                p.event.position == link.position && hexadecimal::encode(&p.event.hash) == link.hash
+            });
             if !found {
                 return Err(Doubt::Chain { link: link.link.clone(), position: link.position });
             }
         }
+        let value_checked = self.check_value()?;
         let last =
             self.proofs.iter().map(|p| &p.checkpoint).max_by_key(|c| c.position).ok_or(Doubt::Empty)?;
-        Ok(Held { events: self.proofs.len(), checkpoint: last.position, key: hexadecimal(&last.public_key) })
+        Ok(Held {
+            events: self.proofs.len(),
+            checkpoint: last.position,
+            key: hexadecimal::encode(&last.public_key),
+            value_checked,
+        })
+    }
+
+    /// Works the figure out again, where the summary alone gives it.
+    fn check_value(&self) -> Result<bool, Doubt> {
+        let outputs = self.proofs.iter().map(|proof| &proof.event);
+        let output = outputs
+            .filter(|event| {
+                event.event_type == "tool_output.recorded" && event.stream.as_str() == self.result
+            })
+            .max_by_key(|event| event.position);
+        let Some(event) = output else { return Ok(false) };
+        let Ok(output) = serde_json::from_str::<ToolOutputRecorded>(&event.payload) else { return Ok(false) };
+        let Some(found) = figure(&summary_columns::columns(&output.summary.figures), &self.metric) else {
+            return Ok(false);
+        };
+        if found == self.value {
+            return Ok(true);
+        }
+        let (metric, claimed, position) = (self.metric.clone(), self.value, event.position);
+        Err(Doubt::Value { metric, claimed, found, position })
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// A figure of a result by its summary's columns; nothing where it takes more than those.
+fn figure(columns: &[summary_columns::Column], metric: &str) -> Option<Option<f64>> {
+    let column = |name: &str| columns.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
+    match metric {
+        "output_tokens_per_second" => column("completion_tokens_per_second"),
+        "interactivity_tps" => {
+            column("tpot_avg_ms").map(|avg| avg.filter(|avg| *avg > 0.0).map(|avg| 1000.0 / avg))
+        }
+        name => column(name),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use events::merkle::{self, ProofNode};
+    use crate::merkle::{self, ProofNode};
     use serde_json::json;
 
     /// Three events in one tree, with the proof of each.
     fn file() -> ProofFile {
         let zeros = "0".repeat(64);
-        let mut events: Vec<events::envelope::Recorded> = (1..=3)
+        let mut events: Vec<crate::envelope::Recorded> = (1..=3)
             .map(|position| {
                 serde_json::from_value(json!({
                     "position": position, "stream": "job/o/p/w/1/c1", "version": position, "event_id": format!("00000000-0000-7000-8000-00000000000{position}"),
@@ -120,7 +178,7 @@ mod tests {
         }
         let leaves: Vec<[u8; 32]> = events.iter().map(|e| e.leaf).collect();
         let checkpoint: merkle::Checkpoint = serde_json::from_value(json!({
-            "position": 3, "hash": zeros, "previous_position": 0, "root": hexadecimal(&merkle::root(&leaves)),
+            "position": 3, "hash": zeros, "previous_position": 0, "root": hexadecimal::encode(&merkle::root(&leaves)),
             "public_key": "ab".repeat(32), "signature": "0".repeat(128)
         }))
         .expect("a checkpoint");
@@ -153,7 +211,10 @@ mod tests {
         let text = serde_json::to_string(&file()).expect("text");
         let read: ProofFile = serde_json::from_str(&text).expect("a proof");
         assert_eq!(read, file());
-        assert_eq!(read.check(), Ok(Held { events: 3, checkpoint: 3, key: "ab".repeat(32) }));
+        assert_eq!(
+            read.check(),
+            Ok(Held { events: 3, checkpoint: 3, key: "ab".repeat(32), value_checked: false })
+        );
     }
 
     #[test]
@@ -173,5 +234,30 @@ mod tests {
     #[test]
     fn a_proof_without_events_proves_nothing() {
         assert_eq!(ProofFile { chain: Vec::new(), proofs: Vec::new(), ..file() }.check(), Err(Doubt::Empty));
+    }
+
+    #[test]
+    fn a_figure_that_is_not_the_summarys_is_found() {
+        let mut file = file();
+        let golden: serde_json::Value =
+            serde_json::from_str(include_str!("../tests/golden/tool_output.recorded.v1.json")).expect("JSON");
+        let event = &mut file.proofs[2].event;
+        event.event_type = "tool_output.recorded".into();
+        event.payload = golden.to_string();
+        event.leaf = event.computed_leaf();
+        let output: ToolOutputRecorded = serde_json::from_str(&event.payload).expect("an output");
+        file.metric = "ttft_p50_ms".into();
+        file.value = output.summary.figures.ttft_ms.and_then(|ttft| ttft.p50);
+        assert_eq!(file.check_value(), Ok(true));
+        file.value = file.value.map(|value| value / 2.0);
+        assert!(matches!(file.check_value(), Err(Doubt::Value { position: 3, .. })));
+        file.metric = "cost_per_million_output_tokens_usd".into();
+        assert_eq!(file.check_value(), Ok(false));
+    }
+
+    #[test]
+    fn another_form_of_file_is_named() {
+        let other = ProofFile { format: "benchtrail.proof.v2".into(), ..file() };
+        assert_eq!(other.check(), Err(Doubt::Format("benchtrail.proof.v2".into())));
     }
 }
