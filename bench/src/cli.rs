@@ -115,7 +115,7 @@ pub struct Common {
     #[arg(long, value_name = "FILE", conflicts_with = "progress_fd", help_heading = "Results")]
     pub progress_file: Option<PathBuf>,
     /// Percent of requests that may fail before the exit code is 1.
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, help_heading = "Results")]
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = parse_percent, help_heading = "Results")]
     pub max_error_rate: f64,
     /// Neither progress nor a closing table.
     #[arg(long, short = 'q', help_heading = "Results")]
@@ -190,9 +190,33 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 
 fn parse_rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(rate) if rate.is_finite() && rate > 0.0 => Ok(rate),
-        _ => Err("must be a number of requests a second above 0".into()),
+        // Slower than one in a quarter of an hour is a slip of the pen, and no run would ever end.
+        Ok(rate) if (0.001..=1e9).contains(&rate) => Ok(rate),
+        _ => Err("must be a number of requests a second, at least 0.001".into()),
     }
+}
+
+fn parse_percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("must be a percentage, 0 to 100".into()),
+    }
+}
+
+/// A number that is one and not below zero.
+pub fn parse_not_negative(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number >= 0.0 => Ok(number),
+        _ => Err("must be a number of at least 0".into()),
+    }
+}
+
+/// A number above zero.
+pub fn parse_positive(text: &str) -> Result<f64, String> {
+    parse_not_negative(text)
+        .ok()
+        .filter(|number| *number > 0.0)
+        .ok_or_else(|| "must be a number above 0".into())
 }
 
 fn parse_header(text: &str) -> Result<(String, String), String> {
@@ -258,6 +282,24 @@ mod tests {
         let found = parse_objectives("ttft=200,e2e=2s").unwrap();
         assert_eq!(found.limits["ttft"], Duration::from_millis(200));
         assert_eq!(found.limits["e2e"], Duration::from_secs(2));
+    }
+
+    #[test]
+    fn numbers_that_make_no_sense_are_refused() {
+        for text in ["1e-20", "0", "-1", "nan", "inf", "many"] {
+            assert!(parse_rate(text).is_err(), "{text}");
+        }
+        for text in ["nan", "-1", "101", "inf"] {
+            assert!(parse_percent(text).is_err(), "{text}");
+        }
+        for text in ["nan", "-0.1", "inf"] {
+            assert!(parse_not_negative(text).is_err() && parse_positive(text).is_err(), "{text}");
+        }
+        assert_eq!(
+            (parse_rate("0.5"), parse_percent("0"), parse_not_negative("0")),
+            (Ok(0.5), Ok(0.0), Ok(0.0))
+        );
+        assert!(parse_positive("0").is_err());
     }
 
     #[test]

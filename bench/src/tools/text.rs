@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::calibrate::Calibration;
-use crate::cli::{Common, parse_switch};
+use crate::cli::{Common, parse_not_negative, parse_positive, parse_switch};
 use crate::prompts::{Lengths, WORDS_PER_TOKEN};
 use crate::setup::Refusal;
 
@@ -32,7 +32,7 @@ pub struct TextOptions {
     #[arg(long, overrides_with = "streaming", help_heading = "Text")]
     pub no_streaming: bool,
     /// The most tokens to generate. Default: --output-sequence-length, or 128.
-    #[arg(long, help_heading = "Text")]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Text")]
     pub max_tokens: Option<u32>,
     /// The fewest tokens to generate, where the server knows the field.
     #[arg(long, help_heading = "Text")]
@@ -41,16 +41,16 @@ pub struct TextOptions {
     #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", require_equals = true, value_parser = parse_switch, help_heading = "Text")]
     pub ignore_eos: bool,
     /// Sampling temperature.
-    #[arg(long, default_value_t = 0.0, help_heading = "Text")]
+    #[arg(long, default_value_t = 0.0, value_parser = parse_not_negative, help_heading = "Text")]
     pub temperature: f64,
     /// Input tokens to aim at: samples the prompts by length, or sets the length of made-up ones.
-    #[arg(long, alias = "isl", help_heading = "Text")]
+    #[arg(long, alias = "isl", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Text")]
     pub input_sequence_length: Option<u32>,
     /// Output tokens to ask for; a prompt's expected_output_tokens overrides it.
-    #[arg(long, alias = "osl", help_heading = "Text")]
+    #[arg(long, alias = "osl", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Text")]
     pub output_sequence_length: Option<u32>,
     /// Words per token of the model's tokenizer, for lengths in tokens.
-    #[arg(long, default_value_t = WORDS_PER_TOKEN, conflicts_with = "calibrate", help_heading = "Text")]
+    #[arg(long, default_value_t = WORDS_PER_TOKEN, value_parser = parse_positive, conflicts_with = "calibrate", help_heading = "Text")]
     pub words_per_token: f64,
     /// Learn the words per token from the server first: a few requests of known length, in no figure.
     #[arg(long, help_heading = "Text")]

@@ -8,14 +8,18 @@ use events::keys::StreamKey;
 use events::merkle::{self, Checkpoint};
 use sqlx::postgres::PgPool;
 use sqlx::{AssertSqlSafe, Row};
+use tokio::task::JoinHandle;
 
 use super::LogError;
 use super::archive::Archive;
 use super::checkpoint::{checkpoint_of, from_position};
 use super::database::hash_of;
 use super::raw::RawEvent;
-use super::read::{MOST_EVENTS, Reader};
+use super::read::{MOST_EVENTS, RawRows, Reader};
 use super::signing::signature_holds;
+
+/// Positions looked at in one step.
+const STEP: i64 = MOST_EVENTS / 2;
 
 /// What is to be verified, and against what.
 #[derive(Debug, Clone, Default)]
@@ -174,6 +178,8 @@ struct Walk<'a> {
     leaves: Vec<[u8; 32]>,
     leaves_from: i64,
     external_seen: bool,
+    /// The rows after a position, on their way.
+    ahead: Option<(i64, JoinHandle<Result<RawRows, LogError>>)>,
 }
 
 impl<'a> Walk<'a> {
@@ -210,6 +216,7 @@ impl<'a> Walk<'a> {
             leaves: Vec::new(),
             leaves_from: from - 1,
             external_seen: false,
+            ahead: None,
         })
     }
 
@@ -220,8 +227,16 @@ impl<'a> Walk<'a> {
         report: &mut VerifyReport,
         faults: &mut Vec<Fault>,
     ) -> Result<(), LogError> {
-        let last = to.min(self.position + MOST_EVENTS / 2);
-        let raw = self.reader.raw_range(self.position, last).await?;
+        let last = to.min(self.position + STEP);
+        let raw = match self.ahead.take().filter(|(after, _)| *after == self.position) {
+            Some((_, reading)) => reading.await.map_err(|_| LogError::Closed)??,
+            None => self.reader.raw_range(self.position, last).await?,
+        };
+        // The database reads the next rows while these are hashed.
+        if last < to {
+            let (reader, next) = (self.reader.clone(), to.min(last + STEP));
+            self.ahead = Some((last, tokio::spawn(async move { reader.raw_range(last, next).await })));
+        }
         let mut rows: Vec<RawEvent<'_>> = Vec::new();
         let mut unreadable = None;
         for row in raw.iter() {
@@ -236,7 +251,7 @@ impl<'a> Walk<'a> {
         }
         // The archive is asked only where the database has nothing: a partition that was detached.
         if rows.first().is_none_or(|row| row.position > self.position + 1) && unreadable.is_none() {
-            let archived = self.reader.archived(self.position, MOST_EVENTS / 2).await;
+            let archived = self.reader.archived(self.position, STEP).await;
             return self.step_archived(archived, to, report, faults);
         }
         let keys = loop {
