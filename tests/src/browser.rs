@@ -146,8 +146,15 @@ impl Browser {
         self.find_css(css).await;
         let script = "const e = document.querySelector(arguments[0]); e.scrollIntoView({block: 'center'});";
         self.run(script, json!([css])).await;
-        let element = self.find_css(css).await;
-        element.click().await.unwrap_or_else(|e| panic!("{css}: {e}"));
+        // A live page may draw the element anew between finding and clicking it: then it is found again.
+        for _ in 0..20 {
+            match self.find_css(css).await.click().await {
+                Ok(()) => return,
+                Err(error) if error.is_stale_element_reference() => {}
+                Err(error) => panic!("{css}: {error}"),
+            }
+        }
+        panic!("{css}: drawn anew at every click");
     }
 
     /// Types into a field, replacing what it held.
