@@ -96,6 +96,15 @@ pub(super) async fn server(log: &Log, key: &ServerKey) -> Result<Option<Server>,
     Ok(Server::load(&events)?.filter(|server| !server.removed))
 }
 
+/// A server that work can be given to, or that can be removed.
+pub(super) async fn registered_server(log: &Log, key: &ServerKey) -> Result<Server, CommandError> {
+    let server = server(log, key).await?.ok_or_else(|| {
+        Refusal::not_found("server_not_found", format!("there is no server {}/{}", key.config, key.hostname))
+            .hint("GET /api/v_servers lists the servers; create_server_config_instance adds one")
+    })?;
+    Ok(server)
+}
+
 async fn last_of(log: &Log, key: &StreamKey) -> Result<Option<Event>, CommandError> {
     let events = stream(log, key).await?;
     Ok(events.last().map(decode).transpose()?)

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::append::{Maker, append};
 use super::{CommandError, RequestMeta, load, reply};
 use crate::auth::{Principal, agents};
-use crate::domain::{Refusal, Server};
+use crate::domain::Refusal;
 use crate::log::Expected;
 use crate::state::AppState;
 
@@ -24,11 +24,7 @@ pub async fn remove_server(
 ) -> Result<CommandReply, CommandError> {
     let caller = principal.require(Role::Admin)?;
     let key = ServerKey { org: caller.org, config: args.p_config_code, hostname: args.p_hostname };
-    let recorded = load::stream(&state.log, &key.stream()).await?;
-    let server = Server::load(&recorded)?.filter(|server| !server.removed).ok_or_else(|| {
-        Refusal::not_found("server_not_found", format!("there is no server {}/{}", key.config, key.hostname))
-            .hint("GET /api/v_servers lists the servers")
-    })?;
+    let server = load::registered_server(&state.log, &key).await?;
     state.work.catch_up().await?;
     let open = state.work.read(|index| index.open_runs());
     let waiting: Vec<String> = open

@@ -50,14 +50,7 @@ pub async fn start_run(
         config: args.p_config_code.clone(),
         hostname: args.p_hostname.clone(),
     };
-    if load::server(&state.log, &server).await?.is_none() {
-        return Err(Refusal::not_found(
-            "server_not_found",
-            format!("there is no server {}/{}", server.config, server.hostname),
-        )
-        .hint("GET /api/v_servers lists the servers; create_server_config_instance adds one")
-        .into());
-    }
+    load::registered_server(&state.log, &server).await?;
     let catalogue = load::catalogue(state, &workload.spec).await?;
     let readiness = check_readiness::judge(state, &catalogue, &workload.spec, &specs, Some(&server)).await?;
     if !readiness.ready {

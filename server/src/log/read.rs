@@ -173,7 +173,7 @@ impl Reader {
         // Versions have no gaps: what precedes the first one here is archived, or there is nothing.
         let missing = match next {
             Some(next) => next - from_version,
-            None => self.stream_version(stream).await? - from_version + 1,
+            None => self.archived_versions(stream).await? - from_version + 1,
         };
         if missing <= 0 {
             return Ok(events);
@@ -182,6 +182,19 @@ impl Reader {
         whole.extend(events);
         whole.truncate(usize::try_from(limit).unwrap_or(0));
         Ok(whole)
+    }
+
+    /// The last version of a stream that only the archive holds; 0 where the database holds all of it. Asked in one
+    /// statement: what is appended meanwhile must not look like something that is gone.
+    async fn archived_versions(&self, stream: &StreamKey) -> Result<i64, LogError> {
+        let archived = sqlx::query_scalar(
+            "select coalesce((select min(e.version) - 1 from events e where e.stream_no = s.stream_no), s.version) \
+             from streams s where s.stream_key = $1",
+        )
+        .bind(stream.as_str())
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(archived.unwrap_or(0))
     }
 
     /// `count` events of a stream that the database no longer holds.
@@ -211,15 +224,16 @@ impl Reader {
         let sql = format!(
             "select {named} from ({streams}) s join events e using (stream_no) order by e.stream_no, e.version"
         );
-        let rows = sqlx::query(AssertSqlSafe(sql)).bind(kind).fetch_all(&self.pool).await?;
-        let mut events = self.recorded(rows.iter().map(RawEvent::of_row)).await?;
-        let held: HashMap<StreamKey, i64> =
-            events.iter().rev().map(|event| (event.stream.clone(), event.version)).collect();
+        // The versions first: a stream that begins meanwhile must not look like one that is gone.
         let versions: Vec<(String, i64)> =
             sqlx::query_as(AssertSqlSafe(streams.replace("stream_no, stream_key", "stream_key, version")))
                 .bind(kind)
                 .fetch_all(&self.pool)
                 .await?;
+        let rows = sqlx::query(AssertSqlSafe(sql)).bind(kind).fetch_all(&self.pool).await?;
+        let mut events = self.recorded(rows.iter().map(RawEvent::of_row)).await?;
+        let held: HashMap<StreamKey, i64> =
+            events.iter().rev().map(|event| (event.stream.clone(), event.version)).collect();
         for (key, version) in versions {
             let stream = database::stream_key(&key)?;
             let archived = held.get(&stream).map_or(version, |first| first - 1);
