@@ -97,6 +97,30 @@ async fn a_lost_sample_leaves_no_energy_but_a_gap() {
     );
 }
 
+/// The sum of the others is not the power of all: there is no energy then, wherever in the window or at its edge.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gpu_missing_from_a_sample_leaves_no_energy_of_all() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "short").await;
+    for (n, short) in [vec![0], vec![15], vec![30], (0..15).collect()].into_iter().enumerate() {
+        let project = format!("p{n}");
+        Story { concurrencies: vec![8], one_gpu_short: short, project, ..Story::default() }.tell(&read).await;
+    }
+    read.settle().await;
+    let ada = person("acme", "ada");
+    for n in 0..4 {
+        let of = format!("project_code=eq.p{n}");
+        let result = read.row(&ada, "v_benchmark_results", &of).await;
+        assert_eq!(result["energy_j"], json!(null), "p{n}");
+        let summary = read.row(&ada, "v_telemetry_job_summary", &of).await;
+        assert_eq!(
+            (&summary["gpu_energy_j"], &summary["avg_gpu_power_total_w"], &summary["complete"]),
+            (&json!(null), &json!(null), &json!(true)),
+            "p{n}"
+        );
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn telemetry_is_there_raw_and_in_buckets() {
     let cluster = Cluster::start().await;

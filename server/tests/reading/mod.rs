@@ -158,6 +158,8 @@ pub struct Story {
     pub watts: f64,
     /// Samples that never arrive.
     pub lost_samples: Vec<u64>,
+    /// Samples from which the last GPU is missing.
+    pub one_gpu_short: Vec<u64>,
     /// Lines of progress of each job.
     pub progress: u64,
 }
@@ -174,6 +176,7 @@ impl Default for Story {
             seconds: 30,
             watts: 300.0,
             lost_samples: Vec::new(),
+            one_gpu_short: Vec::new(),
             progress: 5,
         }
     }
@@ -367,7 +370,7 @@ impl Story {
         };
         let sample = TelemetrySample {
             at: at(20.0 + n as f64),
-            gpus: (0..self.gpus).map(gpu).collect(),
+            gpus: (0..self.gpus - u32::from(self.one_gpu_short.contains(&n))).map(gpu).collect(),
             cpus: vec![CpuSample { socket: 0, utilization: 0.25 }],
             system: SystemSample {
                 ram_used_bytes: Some(100 << 30),

@@ -19,6 +19,13 @@ pub fn total_power(sample: &TelemetrySample) -> Option<f64> {
     sample.gpus.iter().map(|gpu| gpu.power_w).sum()
 }
 
+/// Whether all samples are of the same number of GPUs. Where one is left out, the sum of the others is not the power of all.
+pub fn same_gpus(counts: impl IntoIterator<Item = i64>) -> bool {
+    let mut counts = counts.into_iter();
+    let first = counts.next();
+    counts.all(|count| Some(count) == first)
+}
+
 fn trapezoid((at, watts): (i64, f64), (next_at, next_watts): (i64, f64)) -> f64 {
     (next_at - at) as f64 / 1e6 * (watts + next_watts) / 2.0
 }

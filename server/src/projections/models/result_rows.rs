@@ -117,6 +117,8 @@ pub struct PowerRow {
     pub(super) interval_ms: u32,
     pub(super) at_us: Vec<i64>,
     pub(super) watts: Vec<Option<f64>>,
+    /// How many GPUs each sample is of.
+    pub(super) gpus: Vec<i64>,
 }
 
 impl Row for PowerRow {
@@ -132,6 +134,7 @@ impl Row for PowerRow {
             Column::hidden("interval_ms", Kind::Int),
             Column::hidden("at_us", Kind::Ints),
             Column::hidden("watts", Kind::Floats),
+            Column::hidden("gpus", Kind::Ints),
         ]
     }
     fn key(&self) -> Self::Key {

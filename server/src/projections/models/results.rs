@@ -7,7 +7,7 @@ use events::telemetry::TelemetrySampled;
 use events::{Event, Timestamp};
 
 use super::access::{self, rights_table};
-use super::energy::{energy_between, longest_step, total_power};
+use super::energy::{energy_between, longest_step, same_gpus, total_power};
 use super::jobs::job_of;
 use super::outputs::LlmOutputRow;
 use super::result_rows::{
@@ -132,14 +132,19 @@ impl Results {
     fn measure_energy(&mut self, job: &str, attempt: u32, position: i64) {
         let Some(window) = self.results.get(&job.to_owned()).and_then(ResultRow::window) else { return };
         let mut samples: Vec<(i64, Option<f64>)> = Vec::new();
+        let mut gpus: Vec<i64> = Vec::new();
         let mut interval_ms = 0;
         for minute in minutes(window) {
             if let Some(row) = self.power.get(&(job.to_owned(), attempt, minute)) {
                 samples.extend(row.at_us.iter().copied().zip(row.watts.iter().copied()));
+                gpus.extend(&row.gpus);
                 interval_ms = row.interval_ms;
             }
         }
-        let joules = energy_between(&samples, window.0, window.1, longest_step(interval_ms));
+        let step = longest_step(interval_ms);
+        let near = (window.0 - step)..=(window.1 + step);
+        let counts = samples.iter().zip(gpus).filter(|((at, _), _)| near.contains(at)).map(|(_, gpus)| gpus);
+        let joules = same_gpus(counts).then(|| energy_between(&samples, window.0, window.1, step)).flatten();
         let known = self.results.get(&job.to_owned()).and_then(|r| r.energy_j);
         if joules != known
             && let Some(result) = self.results.get_mut(&job.to_owned(), position)
@@ -158,6 +163,7 @@ impl Results {
         let (_, job, attempt) = job_of(stream)?;
         for sample in &sampled.samples {
             let (at, watts) = (sample.at.as_micros(), total_power(sample));
+            let gpus = i64::try_from(sample.gpus.len()).unwrap_or(i64::MAX);
             let minute = start_of(sample.at, MINUTE_US);
             let key = (job.clone(), attempt, minute);
             if let Some(row) = self.power.get_mut(&key, position) {
@@ -166,9 +172,10 @@ impl Results {
                 if row.at_us.get(place) != Some(&at) {
                     row.at_us.insert(place, at);
                     row.watts.insert(place, watts);
+                    row.gpus.insert(place, gpus);
                     row.interval_ms = sampled.interval_ms;
                 }
-            } else if watts.is_some() {
+            } else {
                 let row = PowerRow {
                     job: job.clone(),
                     attempt,
@@ -176,6 +183,7 @@ impl Results {
                     interval_ms: sampled.interval_ms,
                     at_us: vec![at],
                     watts: vec![watts],
+                    gpus: vec![gpus],
                 };
                 self.power.put(row, position);
             }
@@ -205,7 +213,7 @@ impl Projection for Results {
         "results"
     }
     fn version(&self) -> i32 {
-        2
+        3
     }
     fn interests(&self) -> &'static [&'static str] {
         &[

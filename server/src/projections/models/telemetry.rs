@@ -121,7 +121,7 @@ impl Projection for Telemetry {
         "telemetry"
     }
     fn version(&self) -> i32 {
-        2
+        3
     }
     fn interests(&self) -> &'static [&'static str] {
         &[

@@ -65,6 +65,7 @@ pub struct Sums {
     last: Option<Timestamp>,
     gpu_power: Mean,
     gpu_power_total: Mean,
+    gpus_changed: bool,
     gpu_utilization: Mean,
     gpu_memory_pct: Mean,
     cpu_utilization: Mean,
@@ -164,7 +165,10 @@ impl JobSummaryRow {
         self.sample_count += 1;
         sums.first = Some(sums.first.map_or(sample.at, |first| first.min(sample.at)));
         sums.last = Some(sums.last.map_or(sample.at, |last| last.max(sample.at)));
-        self.gpu_count = self.gpu_count.max(sample.gpus.len() as u64);
+        let gpus = sample.gpus.len() as u64;
+        // A GPU that is missing from a sample, or from those before it, leaves the sum of all unknown.
+        sums.gpus_changed |= self.sample_count > 1 && gpus != self.gpu_count;
+        self.gpu_count = self.gpu_count.max(gpus);
         for gpu in &sample.gpus {
             sums.gpu_power.take(gpu.power_w);
             sums.gpu_utilization.take(gpu.utilization);
@@ -184,7 +188,8 @@ impl JobSummaryRow {
         }
         sums.system_power.take(system.power_w);
         if let Some(meter) = &mut sums.meter {
-            meter.take(sample.at.as_micros(), total_power(sample), longest_step);
+            let watts = total_power(sample).filter(|_| !sums.gpus_changed);
+            meter.take(sample.at.as_micros(), watts, longest_step);
         }
     }
 
@@ -195,7 +200,7 @@ impl JobSummaryRow {
         self.duration_s =
             sums.first.zip(sums.last).map(|(first, last)| last.micros_since(first) as f64 / 1e6);
         self.avg_gpu_power_w = sums.gpu_power.value();
-        self.avg_gpu_power_total_w = sums.gpu_power_total.value();
+        self.avg_gpu_power_total_w = sums.gpu_power_total.value().filter(|_| !sums.gpus_changed);
         self.avg_gpu_utilization = sums.gpu_utilization.value();
         self.avg_gpu_memory_pct = sums.gpu_memory_pct.value();
         self.avg_cpu_utilization = sums.cpu_utilization.value();
