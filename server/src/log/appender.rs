@@ -1,10 +1,14 @@
 //! The group-commit appender: one task that takes whatever requests are waiting and appends them in one round trip.
 //!
 //! No timer holds a batch back: while one batch commits, the next one gathers by itself. Each request is judged on
-//! its own. The common case, in which everything is as remembered, is one call of `log_append`; whatever does not
-//! fit is looked up and judged again, so that a wrong memory costs a round trip and never a wrong answer.
+//! its own. The common case, in which everything is as remembered, is one call of `log_append`, and up to
+//! [`flight::MOST`] of these are under way at once, each on a connection of its own and prepared as if those before it
+//! were committed; the database lets them commit in that order only. Whatever does not fit, and whatever was prepared
+//! on something that did not happen, is looked up and judged again, one batch after another, so that a wrong memory
+//! costs round trips and never a wrong answer.
 
 mod attempt;
+mod flight;
 mod waiting;
 
 use std::collections::HashMap;
@@ -15,6 +19,8 @@ use sqlx::{ConnectOptions, Connection, PgConnection};
 use tokio::sync::{mpsc, watch};
 
 use self::attempt::Done;
+use self::flight::InFlight;
+use self::waiting::Gathered;
 pub(super) use self::waiting::Waiting;
 use super::database::{self, HeadState, Meaning};
 use super::plan::StreamCache;
@@ -22,8 +28,6 @@ use super::request::{AppendOutcome, Placed};
 use super::rows::RowType;
 use super::{LogConfig, LogError};
 
-/// Most events of one transaction, unless one request alone has more.
-const BATCH_EVENTS: usize = 500;
 /// Misses after which the head's lock is taken before the batch is prepared.
 const OPTIMISTIC_TRIES: u32 = 2;
 /// Positions of one partition; `log_ensure_partitions` has the same number.
@@ -49,9 +53,12 @@ enum Attempt {
 pub(super) struct Appender {
     config: LogConfig,
     waiting: mpsc::Receiver<Waiting>,
-    connection: Option<PgConnection>,
+    /// Connections that are in the middle of nothing.
+    idle: Vec<PgConnection>,
     row_type: RowType,
-    head: HeadState,
+    /// The end of the log as it is once everything under way is committed; `None` where it must be read.
+    head: Option<HeadState>,
+    /// The streams as they are then.
     streams: StreamCache,
     seen: Arc<watch::Sender<i64>>,
     committed: mpsc::UnboundedSender<Committed>,
@@ -66,48 +73,73 @@ impl Appender {
         seen: Arc<watch::Sender<i64>>,
         committed: mpsc::UnboundedSender<Committed>,
     ) -> Self {
-        let head = HeadState { position: -1, hash: [0; 32], streams: 0 };
         let streams = StreamCache::default();
         let row_type = RowType::default();
-        Self { config, waiting, connection: None, row_type, head, streams, seen, committed, lost_since: None }
+        let idle = Vec::new();
+        Self { config, waiting, idle, row_type, head: None, streams, seen, committed, lost_since: None }
     }
 
     /// Runs until every handle on the log is gone and what they asked for is settled.
     pub async fn run(mut self) {
-        let mut left_over = None;
-        loop {
-            let first = match left_over.take() {
-                Some(waiting) => waiting,
-                None => match self.waiting.recv().await {
-                    Some(waiting) => waiting,
-                    None => break,
-                },
-            };
+        let mut gathered = Gathered::default();
+        let mut in_flight = InFlight::default();
+        // Batches that did not go through as prepared. Nothing is sent before they are settled.
+        let mut unsettled: Vec<Vec<Waiting>> = Vec::new();
+        let mut open = true;
+        while open || !gathered.is_empty() || !in_flight.is_empty() || !unsettled.is_empty() {
+            if in_flight.is_empty() {
+                if !unsettled.is_empty() {
+                    // What is remembered may rest on what did not happen.
+                    self.head = None;
+                    for batch in unsettled.drain(..) {
+                        self.settle(batch, 1).await;
+                    }
+                }
+                if gathered.is_empty() {
+                    open = gathered.receive(&mut self.waiting).await;
+                }
+            } else {
+                tokio::select! {
+                    biased;
+                    landed = in_flight.next() => self.landed(landed, &mut unsettled),
+                    received = gathered.receive(&mut self.waiting), if open && gathered.has_room() => open = received,
+                }
+            }
+            if !unsettled.is_empty() || gathered.is_empty() {
+                continue;
+            }
             // Lets callers that are ready to run put their requests in before the batch is closed.
             tokio::task::yield_now().await;
-            let mut count = first.events();
-            let mut batch = vec![first];
-            while count < BATCH_EVENTS {
-                let Ok(next) = self.waiting.try_recv() else { break };
-                if count + next.events() > BATCH_EVENTS {
-                    left_over = Some(next);
-                    break;
+            gathered.receive_ready(&mut self.waiting);
+            if in_flight.takes(&gathered) {
+                let batch = gathered.batch();
+                if let Err(batch) = self.launch(batch, &mut in_flight).await {
+                    unsettled.push(batch);
                 }
-                count += next.events();
-                batch.push(next);
             }
-            self.settle(batch).await;
         }
-        if let Some(connection) = self.connection.take() {
+        for connection in self.idle {
             let _ = connection.close().await;
         }
     }
 
-    /// Opens the connection and reads the head, where that has not been done.
+    /// Opens a connection where none is idle, and reads the head where it is not known.
     pub async fn connect(&mut self) -> Result<(), LogError> {
-        if self.connection.is_some() {
-            return Ok(());
+        if self.idle.is_empty() {
+            let connection = self.open_connection().await?;
+            self.idle.push(connection);
         }
+        if self.head.is_none() {
+            let connection = self.idle.last_mut().expect("one was just put there");
+            let head = answered(database::head(connection)).await?;
+            answered(ensure_partitions(connection, head.position + 1)).await?;
+            self.head = Some(head);
+            self.see(head.position);
+        }
+        Ok(())
+    }
+
+    async fn open_connection(&mut self) -> Result<PgConnection, LogError> {
         let options = database::connect_options(&self.config, "benchtrail-appender")?.options([
             // With these the generic plan of the UNNEST joins keeps to the indexes.
             ("enable_hashjoin", "off"),
@@ -122,14 +154,8 @@ impl Appender {
         let mut connection = answered(async { Ok(options.connect().await?) })
             .await
             .map_err(|error| LogError::Unavailable(error.to_string()))?;
-        let head = answered(database::head(&mut connection)).await?;
-        let next = head.position + 1;
-        answered(ensure_partitions(&mut connection, next)).await?;
         self.row_type = answered(RowType::look_up(&mut connection)).await?;
-        self.head = head;
-        self.connection = Some(connection);
-        self.see(head.position);
-        Ok(())
+        Ok(connection)
     }
 
     fn see(&self, position: i64) {
@@ -142,9 +168,8 @@ impl Appender {
         });
     }
 
-    /// Appends or refuses every request of a batch.
-    async fn settle(&mut self, mut batch: Vec<Waiting>) {
-        let mut misses = 0;
+    /// Appends or refuses every request of a batch, with nothing else under way.
+    async fn settle(&mut self, mut batch: Vec<Waiting>, mut misses: u32) {
         while !batch.is_empty() {
             let error = match self.attempt(&mut batch, misses).await {
                 Ok(Attempt::Committed) => {
@@ -163,31 +188,30 @@ impl Appender {
                 Meaning::Stale => misses += 1,
                 Meaning::NoPartition => {
                     tracing::warn!(%error, "no partition for the next position; making it");
-                    let next = self.head.position + 1;
-                    if let Some(connection) = &mut self.connection
-                        && let Err(error) = answered(ensure_partitions(connection, next)).await
+                    if let (Some(connection), Some(head)) = (self.idle.last_mut(), self.head)
+                        && let Err(error) = answered(ensure_partitions(connection, head.position + 1)).await
                     {
                         tracing::error!(%error, "the partition could not be made");
-                        self.connection = None;
+                        self.forget_connections();
                     }
                     batch = self.patience(batch, &error, misses).await;
                     misses += 1;
                 }
                 Meaning::Lost | Meaning::Passing => {
                     tracing::warn!(%error, "the append did not go through; trying again");
-                    self.connection = None;
+                    self.forget_connections();
                     batch = self.patience(batch, &error, misses).await;
                     misses += 1;
                 }
                 Meaning::Content if batch.len() > 1 => {
                     // One of the requests is at fault. Alone, each gets its own answer.
                     for waiting in batch {
-                        Box::pin(self.settle(vec![waiting])).await;
+                        Box::pin(self.settle(vec![waiting], 1)).await;
                     }
                     return;
                 }
                 Meaning::Content => {
-                    self.connection = None;
+                    self.forget_connections();
                     for waiting in batch.drain(..) {
                         let reason = format!("the database refused the event: {error}");
                         waiting.answer(AppendOutcome::Rejected { reason });
@@ -195,6 +219,12 @@ impl Appender {
                 }
             }
         }
+    }
+
+    /// Starts anew with the next try: fresh connections, and the head as the database has it.
+    fn forget_connections(&mut self) {
+        self.idle.clear();
+        self.head = None;
     }
 
     /// Waits a little before the next try; once the database has been gone for too long, tells the callers.
@@ -214,7 +244,7 @@ impl Appender {
     /// head is locked before.
     async fn attempt(&mut self, batch: &mut Vec<Waiting>, misses: u32) -> Result<Attempt, LogError> {
         self.connect().await?;
-        let mut connection = self.connection.take().expect("connected above");
+        let mut connection = self.idle.pop().expect("connected above");
         let result = if misses >= OPTIMISTIC_TRIES {
             self.attempt_locked(&mut connection, batch).await
         } else {
@@ -223,18 +253,23 @@ impl Appender {
         // A connection that was left in the middle of something is not used again.
         let lost = matches!(&result, Err(error) if database::meaning(error) == Meaning::Lost);
         if !lost {
-            self.connection = Some(connection);
+            self.idle.push(connection);
         }
         result
+    }
+
+    /// Takes up what a batch leaves behind once it is committed, for those that follow it.
+    fn advance(&mut self, done: &Done) {
+        self.head = Some(done.new);
+        for (key, state) in &done.streams {
+            self.streams.insert(key.clone(), *state);
+        }
     }
 
     /// Takes note of a commit and answers the requests that it appended, leaving the others in the batch.
     fn committed(&mut self, batch: &mut Vec<Waiting>, done: Done) {
         let first = done.old.position + 1;
-        self.head = done.new;
-        for (key, state) in done.streams {
-            self.streams.insert(key, state);
-        }
+        self.lost_since = None;
         self.see(done.new.position);
         let _ = self.committed.send(Committed { first, leaves: done.leaves });
 

@@ -159,7 +159,7 @@ pub(super) fn meaning(error: &LogError) -> Meaning {
     };
     let code = database.code().unwrap_or_default();
     match &*code {
-        "BT001" | "23505" => Meaning::Stale,
+        "BT001" | "BT002" | "23505" => Meaning::Stale,
         "23514" => Meaning::NoPartition,
         "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "25P03" => Meaning::Lost,
         code if code.starts_with("08") => Meaning::Lost,

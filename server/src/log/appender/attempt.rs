@@ -1,7 +1,8 @@
 //! One try at appending a batch: what is remembered is trusted first, looked up after a miss, and locked after two.
 
 use events::keys::StreamKey;
-use sqlx::{Connection, PgConnection, Row};
+use sqlx::postgres::PgArguments;
+use sqlx::{Arguments, Connection, PgConnection, Row};
 use uuid::Uuid;
 
 use super::{Appender, Attempt, Waiting, answered, appended};
@@ -22,12 +23,13 @@ impl Appender {
     ) -> Result<Attempt, LogError> {
         if look_up {
             self.look_up(connection, batch).await?;
-            self.head = answered(database::head(connection)).await?;
+            self.head = Some(answered(database::head(connection)).await?);
         } else {
             self.learn_unknown_streams(connection, batch).await?;
         }
+        let head = self.head.expect("read by connect");
         let requests: Vec<&AppendRequest> = batch.iter().map(|waiting| &waiting.request).collect();
-        let plan = plan(&requests, &self.streams, self.head, clock::now());
+        let plan = plan(&requests, &self.streams, head, clock::now());
         if plan.accepted.is_empty() {
             drop(plan);
             // Nothing to append: whatever is left was doubted only because of what is remembered.
@@ -36,7 +38,8 @@ impl Appender {
             }
             return Ok(Attempt::Committed);
         }
-        let appended = match answered(send(connection, &plan, self.row_type)).await {
+        let arguments = arguments(&plan, self.row_type)?;
+        let appended = match answered(send(connection, arguments)).await {
             Ok(appended) => appended,
             Err(error) => {
                 if database::meaning(&error) == Meaning::Lost {
@@ -50,6 +53,7 @@ impl Appender {
             return Ok(Attempt::Overtaken);
         }
         let done = Done::of(plan);
+        self.advance(&done);
         self.committed(batch, done);
         if !batch.is_empty() {
             self.look_up(connection, batch).await?;
@@ -63,17 +67,19 @@ impl Appender {
         batch: &mut Vec<Waiting>,
     ) -> Result<Attempt, LogError> {
         let mut transaction = answered(async { Ok(connection.begin().await?) }).await?;
-        self.head = answered(database::lock_head(&mut transaction)).await?;
+        let head = answered(database::lock_head(&mut transaction)).await?;
+        self.head = Some(head);
         self.look_up(&mut transaction, batch).await?;
         let requests: Vec<&AppendRequest> = batch.iter().map(|waiting| &waiting.request).collect();
-        let plan = plan(&requests, &self.streams, self.head, clock::now());
+        let plan = plan(&requests, &self.streams, head, clock::now());
         if plan.accepted.is_empty() {
             drop(plan);
             answered(async { Ok(transaction.rollback().await?) }).await?;
             return Ok(Attempt::Committed);
         }
+        let arguments = arguments(&plan, self.row_type)?;
         let sent = answered(async {
-            let appended = send(&mut transaction, &plan, self.row_type).await?;
+            let appended = send(&mut transaction, arguments).await?;
             transaction.commit().await?;
             Ok(appended)
         });
@@ -89,13 +95,14 @@ impl Appender {
             }
         }
         let done = Done::of(plan);
+        self.advance(&done);
         self.committed(batch, done);
         Ok(Attempt::Committed)
     }
 
     /// Looks up the streams that the batch needs and that are not remembered. A stream believed to be new is not
     /// looked up: the database refuses it if it is not.
-    async fn learn_unknown_streams(
+    pub(super) async fn learn_unknown_streams(
         &mut self,
         connection: &mut PgConnection,
         batch: &[Waiting],
@@ -183,7 +190,7 @@ pub(super) struct Done {
 }
 
 impl Done {
-    fn of(plan: Plan<'_>) -> Self {
+    pub(super) fn of(plan: Plan<'_>) -> Self {
         Self {
             accepted: plan.accepted,
             streams: plan.streams.into_iter().map(|(key, state)| (key.clone(), state)).collect(),
@@ -194,7 +201,7 @@ impl Done {
     }
 }
 
-fn remember_tries(batch: &mut [Waiting], tried: Vec<(usize, Vec<Placed>)>) {
+pub(super) fn remember_tries(batch: &mut [Waiting], tried: Vec<(usize, Vec<Placed>)>) {
     for (index, places) in tried {
         batch[index].tried.push(places);
     }
@@ -235,23 +242,33 @@ async fn judge_known(
     Ok(AppendOutcome::AlreadyAppended { positions })
 }
 
-/// Calls `log_append`; false where the head was overtaken.
-async fn send(connection: &mut PgConnection, plan: &Plan<'_>, row_type: RowType) -> Result<bool, LogError> {
+/// What `log_append` is called with for a plan, encoded and free of the batch it borrowed from.
+pub(super) fn arguments(plan: &Plan<'_>, row_type: RowType) -> Result<PgArguments, LogError> {
     let columns = &plan.columns;
-    let row = sqlx::query("select log_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)")
-        .bind(plan.old.position)
-        .bind(&plan.old.hash[..])
-        .bind(plan.old.streams)
-        .bind(&plan.new.hash[..])
-        .bind(database::PgTimestamp(plan.recorded_at))
-        .bind(&columns.created_no)
-        .bind(&columns.created_key)
-        .bind(&columns.created_version)
-        .bind(&columns.moved_no)
-        .bind(&columns.moved_from)
-        .bind(&columns.moved_to)
-        .bind(RowArray { rows: &columns.rows, row_type })
-        .fetch_one(connection)
-        .await?;
+    let mut arguments = PgArguments::default();
+    let mut add = || {
+        arguments.add(plan.old.position)?;
+        arguments.add(&plan.old.hash[..])?;
+        arguments.add(plan.old.streams)?;
+        arguments.add(&plan.new.hash[..])?;
+        arguments.add(database::PgTimestamp(plan.recorded_at))?;
+        arguments.add(&columns.created_no)?;
+        arguments.add(&columns.created_key)?;
+        arguments.add(&columns.created_version)?;
+        arguments.add(&columns.moved_no)?;
+        arguments.add(&columns.moved_from)?;
+        arguments.add(&columns.moved_to)?;
+        arguments.add(RowArray { rows: &columns.rows, row_type })
+    };
+    add().map_err(|error| LogError::Database(sqlx::Error::Encode(error)))?;
+    Ok(arguments)
+}
+
+/// Calls `log_append`; false where the head was overtaken.
+pub(super) async fn send(connection: &mut PgConnection, arguments: PgArguments) -> Result<bool, LogError> {
+    let row =
+        sqlx::query_with("select log_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)", arguments)
+            .fetch_one(connection)
+            .await?;
     Ok(row.try_get(0)?)
 }
