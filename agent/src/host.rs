@@ -22,6 +22,9 @@ pub fn capabilities(policy: &Policy, accelerators: &Accelerators) -> HostCapabil
         driver_version: accelerators.driver_version.clone(),
         executables: policy.executables_present(),
         models: policy.models_present(),
+        accept_dangerous: Some(policy.accept_dangerous),
+        env: Some(policy.env.clone()),
+        secrets: Some(policy.secrets_present()),
         clock_offset_ms: None,
     }
 }

@@ -201,6 +201,12 @@ impl Policy {
         self.secret_env.iter().filter_map(|name| std::env::var(name).ok()).filter(|v| !v.is_empty()).collect()
     }
 
+    /// The names of the secret environment variables that are set.
+    pub fn secrets_present(&self) -> Vec<String> {
+        let is_set = |name: &&String| std::env::var(name).is_ok_and(|value| !value.is_empty());
+        self.secret_env.iter().filter(is_set).cloned().collect()
+    }
+
     /// The allowed executables that are there.
     pub fn executables_present(&self) -> Vec<String> {
         self.executables.keys().filter(|name| self.executable(name).is_ok()).cloned().collect()
@@ -236,7 +242,8 @@ log_dir = {log}
 # Where allowed executables are looked for.
 search_dirs = [{dirs}]
 
-# Environment variables that a started process may have; everything else is cleared.
+# Environment variables that a started process may have; everything else is cleared. Recipes that tune an engine by
+# its environment, and Ollama, need their variables named here, for example VLLM_USE_V2_MODEL_RUNNER or OLLAMA_HOST.
 env = ["PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "HF_HOME", "HF_HUB_OFFLINE"]
 # The same, but their values are redacted from every log, summary and message that leaves this host.
 secret_env = ["HF_TOKEN", "OPENAI_API_KEY"]
@@ -260,6 +267,11 @@ metrumbench-llm = []
 benchtrail-refserver = []
 llama-server = []
 vllm = []
+# sglang = []
+# trtllm-serve = []
+# text-generation-launcher = []
+# ollama = []
+# lmcache = []
 # python3 = ["/usr/bin/python3"]
 
 # Models on this host: the code in the catalogue = a path, or the id the framework loads by itself.

@@ -350,6 +350,72 @@ pub struct CheckReadiness {
     pub p_hostname: Option<String>,
 }
 
+/// One way out of a finding, so that the page can offer it as a button.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Cure {
+    /// Set a field of the workload, for example `p_engine_args.tensor_parallel_size`.
+    Set {
+        /// The field: the path in the arguments of `check_readiness`' `p_workload`.
+        field: String,
+        /// Its new value; null takes an argument of the set away.
+        value: Value,
+        /// The cure as a sentence.
+        label: String,
+    },
+    /// Take a field of the workload out.
+    Unset {
+        /// The field.
+        field: String,
+        /// The cure as a sentence.
+        label: String,
+    },
+    /// Go to a page.
+    Link {
+        /// Where: a path of the page.
+        href: String,
+        /// The cure as a sentence.
+        label: String,
+    },
+    /// Send a command.
+    Command {
+        /// The command.
+        command: String,
+        /// Its arguments.
+        args: Value,
+        /// The role it needs.
+        role: Role,
+        /// The cure as a sentence.
+        label: String,
+    },
+    /// Do something on the host by hand.
+    Host {
+        /// A line to run there, or to write into `agent.toml`.
+        line: String,
+        /// The cure as a sentence.
+        label: String,
+    },
+    /// Decide something that no button can.
+    Advice {
+        /// The cure as a sentence.
+        label: String,
+    },
+}
+
+impl Cure {
+    /// The cure as a sentence.
+    pub fn label(&self) -> &str {
+        match self {
+            Self::Set { label, .. }
+            | Self::Unset { label, .. }
+            | Self::Link { label, .. }
+            | Self::Command { label, .. }
+            | Self::Host { label, .. }
+            | Self::Advice { label } => label,
+        }
+    }
+}
+
 /// One readiness rule's finding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadinessCheck {
@@ -364,6 +430,9 @@ pub struct ReadinessCheck {
     /// What would cure it, each a sentence.
     #[serde(default)]
     pub cures: Vec<String>,
+    /// The same cures, for programs.
+    #[serde(default)]
+    pub cure: Vec<Cure>,
 }
 
 /// The answer of `check_readiness`.

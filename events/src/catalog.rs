@@ -107,13 +107,23 @@ pub enum Event {
     /// `server.removed`, see [`server_host::ServerRemoved`].
     ServerRemoved(server_host::ServerRemoved),
     /// `model.registered`, see [`catalogue::ModelRegistered`].
-    ModelRegistered(catalogue::ModelRegistered),
+    ModelRegistered(Box<catalogue::ModelRegistered>),
     /// `framework.registered`, see [`catalogue::FrameworkRegistered`].
-    FrameworkRegistered(catalogue::FrameworkRegistered),
+    FrameworkRegistered(Box<catalogue::FrameworkRegistered>),
     /// `config.registered`, see [`catalogue::ServerConfigRegistered`].
     ServerConfigRegistered(catalogue::ServerConfigRegistered),
     /// `tool.registered`, see [`catalogue::ToolRegistered`].
     ToolRegistered(catalogue::ToolRegistered),
+    /// `accelerator.registered`, see [`catalogue::AcceleratorRegistered`].
+    AcceleratorRegistered(Box<catalogue::AcceleratorRegistered>),
+    /// `engine_args_set.registered`, see [`catalogue::EngineArgsSetRegistered`].
+    EngineArgsSetRegistered(Box<catalogue::EngineArgsSetRegistered>),
+    /// `engine_args_set.archived`, see [`catalogue::EngineArgsSetArchived`].
+    EngineArgsSetArchived(catalogue::EngineArgsSetArchived),
+    /// `approval.granted`, see [`catalogue::ApprovalGranted`].
+    ApprovalGranted(catalogue::ApprovalGranted),
+    /// `approval.revoked`, see [`catalogue::ApprovalRevoked`].
+    ApprovalRevoked(catalogue::ApprovalRevoked),
     /// `org.created`, see [`access::OrgCreated`].
     OrgCreated(access::OrgCreated),
     /// `org.member_role_set`, see [`access::MemberRoleSet`].
@@ -174,6 +184,11 @@ pub const EVENT_TYPES: &[&str] = &[
     "framework.registered",
     "config.registered",
     "tool.registered",
+    "accelerator.registered",
+    "engine_args_set.registered",
+    "engine_args_set.archived",
+    "approval.granted",
+    "approval.revoked",
     "org.created",
     "org.member_role_set",
     "user.created",
@@ -225,6 +240,11 @@ impl Event {
             Self::FrameworkRegistered(_) => "framework.registered",
             Self::ServerConfigRegistered(_) => "config.registered",
             Self::ToolRegistered(_) => "tool.registered",
+            Self::AcceleratorRegistered(_) => "accelerator.registered",
+            Self::EngineArgsSetRegistered(_) => "engine_args_set.registered",
+            Self::EngineArgsSetArchived(_) => "engine_args_set.archived",
+            Self::ApprovalGranted(_) => "approval.granted",
+            Self::ApprovalRevoked(_) => "approval.revoked",
             Self::OrgCreated(_) => "org.created",
             Self::MemberRoleSet(_) => "org.member_role_set",
             Self::UserCreated(_) => "user.created",
@@ -287,6 +307,11 @@ impl Event {
             Self::FrameworkRegistered(payload) => json(payload),
             Self::ServerConfigRegistered(payload) => json(payload),
             Self::ToolRegistered(payload) => json(payload),
+            Self::AcceleratorRegistered(payload) => json(payload),
+            Self::EngineArgsSetRegistered(payload) => json(payload),
+            Self::EngineArgsSetArchived(payload) => json(payload),
+            Self::ApprovalGranted(payload) => json(payload),
+            Self::ApprovalRevoked(payload) => json(payload),
             Self::OrgCreated(payload) => json(payload),
             Self::MemberRoleSet(payload) => json(payload),
             Self::UserCreated(payload) => json(payload),
@@ -351,6 +376,11 @@ impl Event {
             "framework.registered" => Self::FrameworkRegistered(read.payload()?),
             "config.registered" => Self::ServerConfigRegistered(read.payload()?),
             "tool.registered" => Self::ToolRegistered(read.payload()?),
+            "accelerator.registered" => Self::AcceleratorRegistered(read.payload()?),
+            "engine_args_set.registered" => Self::EngineArgsSetRegistered(read.payload()?),
+            "engine_args_set.archived" => Self::EngineArgsSetArchived(read.payload()?),
+            "approval.granted" => Self::ApprovalGranted(read.payload()?),
+            "approval.revoked" => Self::ApprovalRevoked(read.payload()?),
             "org.created" => Self::OrgCreated(read.payload()?),
             "org.member_role_set" => Self::MemberRoleSet(read.payload()?),
             "user.created" => Self::UserCreated(read.payload()?),
@@ -405,6 +435,9 @@ pub fn stream_kind(event_type: &str) -> Option<&'static str> {
         "framework" => "framework",
         "config" => "config",
         "tool" => "tool",
+        "accelerator" => "accelerator",
+        "engine_args_set" => "engine_args_set",
+        "approval" => "approval",
         "org" => "org",
         "user" => "user",
         "access" => "access",

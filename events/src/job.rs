@@ -65,6 +65,34 @@ impl JobPhase {
     }
 }
 
+/// Which set of engine arguments, and which version of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineArgsSetRef {
+    /// The organisation that owns it; `_` for the platform's.
+    pub org: String,
+    /// Its code.
+    pub set_code: String,
+    /// The version of its stream.
+    pub version: i64,
+}
+
+/// A process that runs beside the model server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompanionCommand {
+    /// What it is, for example `lmcache-server`.
+    pub name: String,
+    /// How it is started.
+    pub argv: Vec<String>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
 /// The commands of a job as the control plane resolved them: argv vectors, never shell strings.
 /// Only the closed list of `{agent.*}` placeholders is still open, for the agent to fill inside its own element.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -90,6 +118,24 @@ pub struct ResolvedCommands {
     /// Flags among the arguments that load code or read paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dangerous_flags: Vec<String>,
+    /// The engine arguments in force, as typed values: set, overrides and what follows from the scenario.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub engine_args: BTreeMap<String, serde_json::Value>,
+    /// The set they come from, where the workload names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_args_set: Option<EngineArgsSetRef>,
+    /// The weights that are loaded, where they are others than the model's code names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<String>,
+    /// Model servers on the host, each on GPUs and a port of its own; the load goes to all of them.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub replicas: u32,
+    /// GPUs of each replica: replica n has the GPUs from n × this; absent means all the host has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus_per_replica: Option<u32>,
+    /// Processes beside the model servers, started before them and stopped after them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub companions: Vec<CompanionCommand>,
 }
 
 /// A run was created with this job in it. Stream: the job's.
@@ -139,6 +185,12 @@ pub struct JobServing {
     /// asks to keep it; absent where it was started for this job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_from: Option<String>,
+    /// The final command lines of the further replicas and of what runs beside them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further_argv: Vec<Vec<String>>,
+    /// The GPUs of each replica, where they are pinned, for example `0,1`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpu_sets: Vec<String>,
 }
 
 /// The model server is ready and the load generator was started with this final argv.

@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod api;
+pub mod api_catalogue;
 pub mod canonical;
 pub mod catalog;
 pub mod catalogue;

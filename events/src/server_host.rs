@@ -106,6 +106,15 @@ pub struct HostCapabilities {
     /// Models present on the host, by code.
     #[serde(default)]
     pub models: Vec<String>,
+    /// Whether the agent's policy takes jobs with flags that load code or read paths; absent where it did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept_dangerous: Option<bool>,
+    /// Names of environment variables that the policy lets a job set; absent where the agent did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env: Option<Vec<String>>,
+    /// Names of the secret environment variables that are set on the host, never their values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secrets: Option<Vec<String>>,
     /// Milliseconds the host's clock is off, where the agent could tell; positive means ahead of the control plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_offset_ms: Option<f64>,

@@ -25,7 +25,11 @@ pub struct WorkloadSpec {
     /// The named preset of framework flags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine_args_set_code: Option<String>,
-    /// Framework flags set on this workload beyond the preset: flag key → typed value.
+    /// The version of that set's stream when the workload was made: what it runs with, whatever becomes of the set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_args_set_version: Option<i64>,
+    /// Framework flags set on this workload beyond the preset: flag key → typed value; null takes a
+    /// flag of the preset away; `<sidecar>.<key>` is a sidecar's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub engine_args: BTreeMap<String, Value>,
     /// Tool arguments set on this workload beyond the defaults: argument key → typed value.

@@ -1,22 +1,25 @@
 //! The catalogue that every installation begins with, from the data files in `server/data/catalogue/`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use events::canonical::{CanonicalError, CanonicalJson};
-use events::catalogue::{FrameworkRegistered, ModelRegistered, ServerConfigRegistered, ToolRegistered};
-use events::envelope::{Actor, ActorKind, NewEvent};
+use events::catalogue::{
+    AcceleratorRegistered, EngineArgsSetRegistered, FrameworkRegistered, ModelRegistered,
+    ServerConfigRegistered, ToolRegistered,
+};
+use events::envelope::{Actor, ActorKind, NewEvent, Recorded};
 use events::keys::PLATFORM_ORG;
 use events::{Event, StreamKey};
-use futures::{StreamExt, TryStreamExt};
 use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::clock;
 use crate::log::{AppendOutcome, AppendRequest, Expected, Log, LogError, StreamWrite};
 
-/// How many streams are read at once, and how many events are appended at once.
-const AT_ONCE: usize = 8;
-const A_REQUEST: usize = 100;
+/// How many events are appended at once.
+const A_REQUEST: usize = 200;
+/// Who seeds.
+const SEEDER: &str = "seed";
 
 /// Why the catalogue could not be seeded.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +52,8 @@ pub struct Seeded {
     pub changed: usize,
     /// Entries that were there already.
     pub unchanged: usize,
+    /// Entries that somebody else changed since: they stay as they are.
+    pub kept: usize,
 }
 
 #[derive(Debug, Deserialize)]
@@ -64,6 +69,20 @@ struct Framework {
     version: String,
     #[serde(flatten)]
     facts: FrameworkRegistered,
+}
+
+#[derive(Debug, Deserialize)]
+struct Accelerator {
+    accelerator_code: String,
+    #[serde(flatten)]
+    facts: AcceleratorRegistered,
+}
+
+#[derive(Debug, Deserialize)]
+struct EngineArgsSet {
+    set_code: String,
+    #[serde(flatten)]
+    facts: EngineArgsSetRegistered,
 }
 
 #[derive(Debug, Deserialize)]
@@ -94,6 +113,10 @@ pub fn catalogue() -> Result<BTreeMap<StreamKey, Event>, SeedError> {
         read("frameworks.json", include_str!("../data/catalogue/frameworks.json"))?;
     let configs: Vec<ServerConfig> =
         read("server_configs.json", include_str!("../data/catalogue/server_configs.json"))?;
+    let accelerators: Vec<Accelerator> =
+        read("accelerators.json", include_str!("../data/catalogue/accelerators.json"))?;
+    let sets: Vec<EngineArgsSet> =
+        read("engine_args_sets.json", include_str!("../data/catalogue/engine_args_sets.json"))?;
     let tools: Vec<Tool> = read("tools.json", include_str!("../data/catalogue/tools.json"))?;
     let mut entries = BTreeMap::new();
     let mut add = |file, kind, parts: &[&str], event| {
@@ -104,12 +127,20 @@ pub fn catalogue() -> Result<BTreeMap<StreamKey, Event>, SeedError> {
         }
     };
     for entry in models {
-        let event = Event::ModelRegistered(entry.facts);
+        let event = Event::ModelRegistered(Box::new(entry.facts));
         add("models.json", "model", &[PLATFORM_ORG, &entry.model_code], event)?;
     }
     for entry in frameworks {
-        let event = Event::FrameworkRegistered(entry.facts);
+        let event = Event::FrameworkRegistered(Box::new(entry.facts));
         add("frameworks.json", "framework", &[PLATFORM_ORG, &entry.framework_code, &entry.version], event)?;
+    }
+    for entry in accelerators {
+        let event = Event::AcceleratorRegistered(Box::new(entry.facts));
+        add("accelerators.json", "accelerator", &[PLATFORM_ORG, &entry.accelerator_code], event)?;
+    }
+    for entry in sets {
+        let event = Event::EngineArgsSetRegistered(Box::new(entry.facts));
+        add("engine_args_sets.json", "engine_args_set", &[PLATFORM_ORG, &entry.set_code], event)?;
     }
     for entry in configs {
         let event = Event::ServerConfigRegistered(entry.facts);
@@ -122,31 +153,35 @@ pub fn catalogue() -> Result<BTreeMap<StreamKey, Event>, SeedError> {
     Ok(entries)
 }
 
-/// Registers what is new in the catalogue, and what changed. Idempotent: a second call appends nothing.
+/// Registers what is new in the catalogue, and what changed in the files. Idempotent: a second call appends nothing. What
+/// somebody else changed in the log stays, until its file changes.
 ///
 /// # Errors
 /// [`SeedError`].
 pub async fn seed(log: &Log) -> Result<Seeded, SeedError> {
-    let judged: Vec<Judged> =
-        futures::stream::iter(catalogue()?.into_iter().map(|(stream, event)| judge(log, stream, event)))
-            .buffered(AT_ONCE)
-            .try_collect()
-            .await?;
+    let entries = catalogue()?;
+    let known = Known::read(log, &entries).await?;
     let mut seeded = Seeded::default();
     let mut writes = Vec::new();
-    for Judged { stream, event, payload, version, same } in judged {
-        let expected = match (version, same) {
-            (_, true) => {
-                seeded.unchanged += 1;
-                continue;
-            }
-            (1.., false) => {
-                seeded.changed += 1;
-                Expected::Exact(version)
-            }
-            _ => {
+    for (stream, event) in entries {
+        let payload = event.payload().map_err(|error| SeedError::Refused(error.to_string()))?;
+        let payload = CanonicalJson::of(&payload)?;
+        let expected = match known.0.get(&stream) {
+            None => {
                 seeded.added += 1;
                 Expected::NoStream
+            }
+            Some(last) if last.seeded.as_deref() == Some(payload.as_str()) => {
+                if last.is_the_seeders {
+                    seeded.unchanged += 1
+                } else {
+                    seeded.kept += 1
+                }
+                continue;
+            }
+            Some(last) => {
+                seeded.changed += 1;
+                Expected::Exact(last.version)
             }
         };
         let new = NewEvent {
@@ -154,7 +189,7 @@ pub async fn seed(log: &Log) -> Result<Seeded, SeedError> {
             event_type: event.event_type().to_owned(),
             schema_version: event.schema_version(),
             org: PLATFORM_ORG.to_owned(),
-            actor: Actor { kind: ActorKind::System, id: "seed".to_owned() },
+            actor: Actor { kind: ActorKind::System, id: SEEDER.to_owned() },
             causation_id: None,
             correlation_id: None,
             occurred_at: clock::now(),
@@ -175,24 +210,41 @@ pub async fn seed(log: &Log) -> Result<Seeded, SeedError> {
     Ok(seeded)
 }
 
-/// An entry beside what the log has of it.
-struct Judged {
-    stream: StreamKey,
-    event: Event,
-    payload: CanonicalJson,
-    /// The version of its stream; 0 where there is none.
+/// What the log has of an entry.
+#[derive(Debug, Default)]
+struct Standing {
+    /// The version of its stream.
     version: i64,
-    /// Whether the log has the same facts.
-    same: bool,
+    /// What was seeded last.
+    seeded: Option<String>,
+    /// Whether that is also its last event.
+    is_the_seeders: bool,
 }
 
-async fn judge(log: &Log, stream: StreamKey, event: Event) -> Result<Judged, SeedError> {
-    let payload = event.payload().map_err(|error| SeedError::Refused(error.to_string()))?;
-    let payload = CanonicalJson::of(&payload)?;
-    let version = log.stream_version(&stream).await?;
-    let last = if version == 0 { Vec::new() } else { log.read_stream(&stream, version, 1).await? };
-    let same = last.last().is_some_and(|recorded| recorded.payload == payload.as_str());
-    Ok(Judged { stream, event, payload, version, same })
+/// What the log has of every entry.
+struct Known(HashMap<StreamKey, Standing>);
+
+impl Known {
+    /// One read a kind of stream, however many entries there are: seeding is part of every start.
+    async fn read(log: &Log, entries: &BTreeMap<StreamKey, Event>) -> Result<Self, LogError> {
+        let kinds: BTreeSet<&str> = entries.keys().map(StreamKey::kind).collect();
+        let mut known = Self(HashMap::new());
+        for kind in kinds {
+            for event in log.read_kind(kind).await? {
+                known.take(event);
+            }
+        }
+        Ok(known)
+    }
+
+    fn take(&mut self, event: Recorded) {
+        let standing = self.0.entry(event.stream).or_default();
+        standing.version = event.version;
+        standing.is_the_seeders = event.actor.kind == ActorKind::System && event.actor.id == SEEDER;
+        if standing.is_the_seeders {
+            standing.seeded = Some(event.payload);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -207,12 +259,17 @@ mod tests {
     #[test]
     fn every_template_can_be_filled() {
         for (stream, event) in catalogue().unwrap() {
-            let checked = match &event {
-                Event::FrameworkRegistered(framework) => check_template(&framework.serve_argv),
-                Event::ToolRegistered(tool) => check_template(&tool.argv),
-                _ => Ok(()),
+            let templates: Vec<&Vec<String>> = match &event {
+                Event::FrameworkRegistered(framework) => {
+                    let companions = framework.companions.iter().map(|companion| &companion.argv);
+                    std::iter::once(&framework.serve_argv).chain(companions).collect()
+                }
+                Event::ToolRegistered(tool) => vec![&tool.argv],
+                _ => vec![],
             };
-            assert_eq!(checked, Ok(()), "{stream}");
+            for template in templates {
+                assert_eq!(check_template(template), Ok(()), "{stream}");
+            }
         }
     }
 
@@ -227,11 +284,11 @@ mod tests {
             _ => None,
         });
         for (stream, args) in frameworks {
-            let mut flags = std::collections::BTreeSet::new();
+            let mut flags = BTreeSet::new();
             for (key, arg) in args {
                 let known = ["int", "float", "string", "bool", "choice", "json"].contains(&&*arg.arg_type);
                 assert!(known, "{stream} {key}: {}", arg.arg_type);
-                assert!(arg.cli_flag.starts_with("--"), "{stream} {key}: {}", arg.cli_flag);
+                assert!(arg.env || arg.cli_flag.starts_with("--"), "{stream} {key}: {}", arg.cli_flag);
                 assert!(!arg.cli_flag.contains(['=', ' ']), "{stream} {key}: {}", arg.cli_flag);
                 assert!((arg.arg_type == "choice") != arg.choices.is_empty(), "{stream} {key}: choices");
                 assert!(flags.insert(arg.cli_flag.clone()), "{stream} {key}: {} occurs twice", arg.cli_flag);

@@ -196,7 +196,14 @@ impl World {
     async fn complete(&self, job: &AssignedJob) {
         let AssignedJob { job: key, attempt, .. } = job;
         let attempt = *attempt;
-        let serving = JobServing { attempt, serve_argv: vec![], endpoint_urls: vec![], kept_from: None };
+        let serving = JobServing {
+            attempt,
+            serve_argv: vec![],
+            endpoint_urls: vec![],
+            kept_from: None,
+            further_argv: vec![],
+            gpu_sets: vec![],
+        };
         self.accepted(ReportBody::Serving { job: key.clone(), serving }).await;
         let running = JobRunning {
             attempt,

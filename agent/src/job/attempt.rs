@@ -1,6 +1,7 @@
 //! Carries out one attempt, from the claim to its last report.
 
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,7 +54,7 @@ impl Host {
     pub async fn release_server(&self) {
         if let Some(kept) = self.kept.lock().await.take() {
             tracing::info!(server = kept.served.argv.join(" "), "the kept model server is stopped");
-            kept.process.stop(Duration::from_secs(self.policy.stop_grace_s)).await;
+            stop_all(kept.processes, Duration::from_secs(self.policy.stop_grace_s)).await;
             Record::remove(&self.state.kept_server());
         }
     }
@@ -111,8 +112,11 @@ impl From<SpawnError> for Outcome {
 /// The processes of an attempt. Whatever interrupts it, these are stopped in order.
 #[derive(Default)]
 pub(super) struct Processes {
-    pub(super) server: Option<Process>,
-    /// What the server was started with, where it was started here or kept from another job.
+    /// The model servers, one a replica.
+    pub(super) servers: Vec<Process>,
+    /// What runs beside them.
+    pub(super) companions: Vec<Process>,
+    /// What the servers were started with, where it was started here or kept from another job.
     pub(super) served: Option<Served>,
     pub(super) tool: Option<Process>,
 }
@@ -197,12 +201,17 @@ impl Execution<'_> {
         if let Some(tool) = processes.tool.take() {
             tool.stop(grace).await;
         }
-        if let Some(server) = processes.server.take() {
+        let mut all = std::mem::take(&mut processes.servers);
+        let servers = all.len();
+        all.append(&mut processes.companions);
+        if !all.is_empty() {
             match processes.served.take() {
-                Some(served) if self.keeps(&outcome) => self.keep(served, server).await,
+                Some(served) if self.keeps(&outcome) => self.keep(served, all).await,
                 _ => {
-                    let status = server.stop(grace).await;
-                    self.say(format!("the model server was stopped ({})", describe(status))).await;
+                    let statuses = stop_all(all, grace).await;
+                    let words: Vec<String> = statuses.into_iter().take(servers).map(describe).collect();
+                    let what = if servers > 1 { "model servers were" } else { "model server was" };
+                    self.say(format!("the {what} stopped ({})", words.join(", "))).await;
                 }
             }
         }
@@ -219,17 +228,17 @@ impl Execution<'_> {
     }
 
     /// Leaves the model server running. It is written down, so that it does not outlive a crash of the agent.
-    async fn keep(&mut self, served: Served, process: Process) {
+    async fn keep(&mut self, served: Served, processes: Vec<Process>) {
         let mut record = self.record.clone();
-        record.processes = vec![process.id()];
+        record.processes = processes.iter().map(Process::id).collect();
         if let Err(error) = record.save(&self.host.state.kept_server()) {
             tracing::error!(%error, "the model server cannot be written down and is not kept");
-            process.stop(Duration::from_secs(self.host.policy.stop_grace_s)).await;
+            stop_all(processes, Duration::from_secs(self.host.policy.stop_grace_s)).await;
             return;
         }
-        process.log_to(None);
+        processes.iter().for_each(|process| process.log_to(None));
         self.say("the model server is kept for the run's next job".into()).await;
-        *self.host.kept.lock().await = Some(Kept { served, process, record });
+        *self.host.kept.lock().await = Some(Kept { served, processes, record });
     }
 
     /// Ends the logs, hands over the files and reports the end: the last thing said of this attempt.
@@ -296,6 +305,11 @@ impl Execution<'_> {
         tracing::info!(job = %self.job.job.stream(), attempt = self.job.attempt, "{text}");
         self.logs.agent.1.lines(vec![stamped(&self.host.secrets.redact(&text))]).await;
     }
+}
+
+/// Stops processes, all at once; in the order in which they are given.
+pub(super) async fn stop_all(processes: Vec<Process>, grace: Duration) -> Vec<Option<ExitStatus>> {
+    futures::future::join_all(processes.into_iter().map(|process| process.stop(grace))).await
 }
 
 /// Waits until somebody asks for a stop. A daemon that is gone has ended.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use events::job::CompanionCommand;
 use events::keys::RunKey;
 use events::report::AssignedJob;
 
@@ -14,23 +15,41 @@ pub(super) struct Served {
     run: RunKey,
     signed_argv: Vec<String>,
     env: BTreeMap<String, String>,
+    replicas: u32,
+    gpus_per_replica: Option<u32>,
+    companions: Vec<CompanionCommand>,
     /// The job it was started for, as its stream key.
     pub(super) started_for: String,
-    /// Its final command line, without secrets.
+    /// The final command line of the first replica, without secrets.
     pub(super) argv: Vec<String>,
-    /// The port it listens on.
+    /// Those of the further replicas and of what runs beside them.
+    pub(super) further_argv: Vec<Vec<String>>,
+    /// How many of the processes are model servers; the rest runs beside them.
+    pub(super) servers: usize,
+    /// The port the first replica listens on.
     pub(super) port: u16,
 }
 
 impl Served {
     /// What is started for a job.
-    pub(super) fn by(job: &AssignedJob, argv: Vec<String>, port: u16) -> Self {
+    pub(super) fn by(
+        job: &AssignedJob,
+        argv: Vec<String>,
+        further_argv: Vec<Vec<String>>,
+        servers: usize,
+        port: u16,
+    ) -> Self {
         Self {
             run: job.job.run_key(),
             signed_argv: job.commands.serve_argv.clone(),
             env: job.commands.serve_env.clone(),
+            replicas: job.commands.replicas,
+            gpus_per_replica: job.commands.gpus_per_replica,
+            companions: job.commands.companions.clone(),
             started_for: job.job.stream().to_string(),
             argv,
+            further_argv,
+            servers,
             port,
         }
     }
@@ -41,13 +60,17 @@ impl Served {
             && job.job.run_key() == self.run
             && job.commands.serve_argv == self.signed_argv
             && job.commands.serve_env == self.env
+            && job.commands.replicas == self.replicas
+            && job.commands.gpus_per_replica == self.gpus_per_replica
+            && job.commands.companions == self.companions
     }
 }
 
 /// A model server that waits for the next job.
 pub struct Kept {
     pub(super) served: Served,
-    pub(super) process: Process,
+    /// The model servers, and after them what runs beside them.
+    pub(super) processes: Vec<Process>,
     /// Of the job before: its marker is in the server's environment.
     pub(super) record: Record,
 }
@@ -55,6 +78,6 @@ pub struct Kept {
 impl Kept {
     /// Whether it can serve this job.
     pub(super) fn serves(&mut self, job: &AssignedJob) -> bool {
-        self.served.fits(job) && !self.process.has_ended()
+        self.served.fits(job) && !self.processes.iter_mut().any(Process::has_ended)
     }
 }

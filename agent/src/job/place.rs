@@ -54,6 +54,11 @@ impl Place {
         self.log_dir.join("agent.log")
     }
 
+    /// The model servers' addresses, for a tool that spreads its load over them.
+    pub fn endpoints_file(&self) -> PathBuf {
+        self.log_dir.join("endpoints.json")
+    }
+
     /// What the tool writes for the agent.
     pub fn tool_files(&self) -> ToolFiles {
         ToolFiles::inside(&self.log_dir)

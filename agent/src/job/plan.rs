@@ -14,6 +14,8 @@ use crate::tools::{self, Tool};
 
 /// Where programs are looked for when the policy passes no `PATH` on. Model servers start helpers by name.
 const PLAIN_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// The variables that say which GPUs a process sees: CUDA's, and ROCm's.
+const VISIBLE_DEVICES: &[&str] = &["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"];
 /// The variable that holds the key of an endpoint that already runs.
 const API_KEY_ENV: &str = "OPENAI_API_KEY";
 
@@ -24,15 +26,20 @@ pub struct Refusal(pub String);
 
 /// What will be started.
 pub(super) struct Plan {
-    /// The model server; nothing where the endpoint already runs.
-    pub(super) serve: Option<ProcessSpec>,
+    /// The model servers, one a replica; none where the endpoint already runs.
+    pub(super) serve: Vec<ProcessSpec>,
+    /// The GPUs of each replica, where they are pinned.
+    pub(super) gpu_sets: Vec<String>,
+    /// Processes beside the model servers.
+    pub(super) companions: Vec<ProcessSpec>,
     pub(super) tool: ProcessSpec,
     pub(super) adapter: Box<dyn Tool>,
-    pub(super) endpoint: Endpoint,
-    /// The port a model server of our own listens on.
+    /// Where each replica is asked whether it is ready.
+    pub(super) endpoints: Vec<Endpoint>,
+    /// The port of the first model server of our own; the others follow it.
     pub(super) port: u16,
-    /// The address as the load generator is told it.
-    pub(super) base_url: String,
+    /// The addresses as the load generator is told them.
+    pub(super) base_urls: Vec<String>,
     pub(super) ready_within: Duration,
 }
 
@@ -60,39 +67,50 @@ pub(super) fn plan(given: &Given<'_>) -> Result<Plan, Refusal> {
         Refusal(format!("this agent does not know the tool {:?}: update the agent", job.workload.tool_code))
     })?;
     let serves = !commands.serve_argv.is_empty();
-    let base_url = match (serves, &commands.endpoint_url) {
-        (true, _) => format!("http://127.0.0.1:{}", given.port),
-        (false, Some(url)) => url.trim_end_matches('/').to_owned(),
+    let replicas = if serves { commands.replicas.max(1) } else { 1 };
+    let base_urls = match (serves, &commands.endpoint_url) {
+        (true, _) => (0..replicas)
+            .map(|index| Ok(format!("http://127.0.0.1:{}", port_of(given.port, index)?)))
+            .collect::<Result<Vec<_>, Refusal>>()?,
+        (false, Some(url)) => vec![url.trim_end_matches('/').to_owned()],
         (false, None) => {
             return Err(Refusal(
                 "the job starts no model server and names no endpoint: set endpoint_url".into(),
             ));
         }
     };
+    let base_url = base_urls.first().cloned().unwrap_or_default();
     let model = model(policy, &job.workload.model_code);
-    let values = values(given, &base_url, model);
+    let all = values(given, &base_url, model.clone(), given.port, None);
 
-    let serve = if serves {
-        let mut env = environment(policy, given.marker);
-        for (name, value) in &commands.serve_env {
-            if !policy.allows_env(name) {
-                return Err(Refusal(format!(
-                    "the job sets the environment variable {name}, which this host does not allow: add it to `env` in agent.toml"
-                )));
+    let gpu_sets = if serves { gpu_sets(given, replicas)? } else { Vec::new() };
+    let mut serve = Vec::new();
+    for index in 0..if serves { replicas } else { 0 } {
+        let gpus = gpu_sets.get(index as usize);
+        let own = base_urls.get(index as usize).unwrap_or(&base_url);
+        let values = values(given, own, model.clone(), port_of(given.port, index)?, gpus.map(String::as_str));
+        let mut env = server_environment(given, &values)?;
+        if let Some(gpus) = gpus {
+            for name in VISIBLE_DEVICES {
+                env.insert((*name).into(), gpus.clone());
             }
-            env.insert(name.clone(), value.clone());
         }
         let argv = command(&commands.serve_argv, &values, policy)?;
-        Some(ProcessSpec { name: "model server", argv, env, work_dir: place.work_dir.clone() })
-    } else {
-        None
-    };
-    let argv = adapter.argv(command(&commands.tool_argv, &values, policy)?, &place.tool_files());
+        serve.push(ProcessSpec { name: "model server", argv, env, work_dir: place.work_dir.clone() });
+    }
+    let mut companions = Vec::new();
+    for companion in commands.companions.iter().filter(|_| serves) {
+        let argv = command(&companion.argv, &all, policy)?;
+        let env = server_environment(given, &all)?;
+        companions.push(ProcessSpec { name: "companion", argv, env, work_dir: place.work_dir.clone() });
+    }
+    let argv = adapter.argv(command(&commands.tool_argv, &all, policy)?, &place.tool_files());
     let env = environment(policy, given.marker);
     let tool = ProcessSpec { name: "tool", argv, env, work_dir: place.work_dir.clone() };
 
-    let endpoint = Endpoint {
-        base_url: Endpoint::base_of(&base_url),
+    let wanted = adapter.model(&tool.argv);
+    let endpoint = |url: &String| Endpoint {
+        base_url: Endpoint::base_of(url),
         readiness_path: if serves { commands.readiness_path.clone() } else { String::new() },
         // A server of our own asks for no key, and a foreign one must not get ours by accident.
         api_key: if serves {
@@ -100,10 +118,77 @@ pub(super) fn plan(given: &Given<'_>) -> Result<Plan, Refusal> {
         } else {
             std::env::var(API_KEY_ENV).ok().filter(|_| policy.allows_env(API_KEY_ENV))
         },
-        model: adapter.model(&tool.argv),
+        model: wanted.clone(),
     };
+    let endpoints = base_urls.iter().map(endpoint).collect();
     let ready_within = Duration::from_secs(u64::from(commands.readiness_timeout_s.max(1)));
-    Ok(Plan { serve, tool, adapter, endpoint, port: given.port, base_url, ready_within })
+    Ok(Plan {
+        serve,
+        gpu_sets,
+        companions,
+        tool,
+        adapter,
+        endpoints,
+        port: given.port,
+        base_urls,
+        ready_within,
+    })
+}
+
+/// A replica's port: the first one's and its index.
+fn port_of(base: u16, index: u32) -> Result<u16, Refusal> {
+    let port = u16::try_from(index).ok().and_then(|index| base.checked_add(index));
+    port.ok_or_else(|| Refusal(format!("there is no port {index} above {base} for a replica")))
+}
+
+/// The GPUs of each replica, none of them in two; empty where nothing is pinned.
+fn gpu_sets(given: &Given<'_>, replicas: u32) -> Result<Vec<String>, Refusal> {
+    let Some(each) = given.job.commands.gpus_per_replica.filter(|each| *each > 0) else {
+        return match replicas {
+            1 => Ok(Vec::new()),
+            _ => Err(Refusal("the job has several replicas and does not say how many GPUs each has".into())),
+        };
+    };
+    let pool = visible_gpus(given);
+    if pool.is_empty() && replicas == 1 {
+        return Ok(Vec::new());
+    }
+    let needed = u64::from(replicas) * u64::from(each);
+    if needed > pool.len() as u64 {
+        return Err(Refusal(format!(
+            "the job has {replicas} replicas of {each} GPUs, this host has {}: start the run again, so that it is resolved for this host",
+            pool.len()
+        )));
+    }
+    Ok(pool.chunks(each as usize).take(replicas as usize).map(|gpus| gpus.join(",")).collect())
+}
+
+/// The GPUs that may be used: those that the agent's own environment names, where it does, or all.
+fn visible_gpus(given: &Given<'_>) -> Vec<String> {
+    let named = environment(given.policy, given.marker);
+    match VISIBLE_DEVICES.iter().find_map(|name| named.get(*name)) {
+        Some(list) => {
+            list.split(',').map(|gpu| gpu.trim().to_owned()).filter(|gpu| !gpu.is_empty()).collect()
+        }
+        None => (0..given.gpus).map(|gpu| gpu.to_string()).collect(),
+    }
+}
+
+/// The environment of a model server: what the policy passes on, and what the job sets and the policy allows.
+fn server_environment(given: &Given<'_>, values: &Values) -> Result<BTreeMap<String, String>, Refusal> {
+    let policy = given.policy;
+    let mut env = environment(policy, given.marker);
+    for (name, value) in &given.job.commands.serve_env {
+        if !policy.allows_env(name) {
+            return Err(Refusal(format!(
+                "the job sets the environment variable {name}, which this host does not allow: add it to `env` in agent.toml"
+            )));
+        }
+        let filled =
+            placeholders::fill(std::slice::from_ref(value), values).map_err(|e| Refusal(e.to_string()))?;
+        env.insert(name.clone(), filled.concat());
+    }
+    Ok(env)
 }
 
 /// Fills a command's placeholders and replaces its program by the path that the policy allows.
@@ -115,22 +200,29 @@ fn command(signed: &[String], values: &Values, policy: &Policy) -> Result<Vec<St
     Ok(argv)
 }
 
-fn values(given: &Given<'_>, base_url: &str, model: Result<String, String>) -> Values {
+fn values(
+    given: &Given<'_>,
+    base_url: &str,
+    model: Result<String, String>,
+    port: u16,
+    gpus: Option<&str>,
+) -> Values {
     let path = |path: &Path| Ok(path.display().to_string());
     let files = given.place.tool_files();
     let python = given.policy.executable("python3").map(|path| path.display().to_string());
-    let gpus: Vec<String> = (0..given.gpus).map(|gpu| gpu.to_string()).collect();
+    let gpus = gpus.map_or_else(|| visible_gpus(given).join(","), str::to_owned);
     [
         ("agent.log_dir", path(&given.place.log_dir)),
         ("agent.work_dir", path(&given.place.work_dir)),
         ("agent.python", python.map_err(|e| e.to_string())),
-        ("agent.port", Ok(given.port.to_string())),
-        ("agent.gpus", Ok(gpus.join(","))),
+        ("agent.port", Ok(port.to_string())),
+        ("agent.gpus", Ok(gpus)),
         ("agent.model", model),
         ("agent.base_url", Ok(base_url.to_owned())),
         ("agent.progress", path(&files.progress)),
         ("agent.data_log", path(&files.data_log)),
         ("agent.request_log", path(&files.request_log)),
+        ("agent.endpoints", path(&given.place.endpoints_file())),
     ]
     .into()
 }

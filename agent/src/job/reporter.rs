@@ -80,8 +80,7 @@ impl Reporter {
     }
 
     /// The model server was started, was kept from another job, or will be asked where it runs.
-    pub fn serving(&self, serve_argv: Vec<String>, endpoint_urls: Vec<String>, kept_from: Option<String>) {
-        let serving = JobServing { attempt: self.attempt, serve_argv, endpoint_urls, kept_from };
+    pub fn serving(&self, serving: JobServing) {
         self.append(ReportBody::Serving { job: self.job.clone(), serving });
     }
 

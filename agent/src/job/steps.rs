@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use events::job::JobRunning;
+use events::job::{JobRunning, JobServing};
 use events::tool_output::ToolInvocation;
 use nix::sys::signal::Signal;
 
-use super::attempt::{Execution, Outcome, Processes};
+use super::attempt::{Execution, Outcome, Processes, stop_all};
 use super::kept::Served;
 use super::plan::{Given, Plan, plan};
 use super::progress::Follower;
@@ -42,6 +42,9 @@ impl Execution<'_> {
         plan.adapter
             .prepare(&files)
             .map_err(|e| Outcome::failed("agent_error", format!("the tool's files cannot be made: {e}")))?;
+        self.write_endpoints(&plan).map_err(|e| {
+            Outcome::failed("agent_error", format!("the endpoints' file cannot be made: {e}"))
+        })?;
         let tool = Process::start(&plan.tool, &self.host.secrets, &self.logs.tool.1)?;
         self.remember(&tool);
         let tool = processes.tool.insert(tool);
@@ -55,7 +58,8 @@ impl Execution<'_> {
             served_models: self.host.secrets.redact_all(&ready.models),
         });
 
-        let (status, server_exit) = self.load(&plan, tool, processes.server.as_mut()).await?;
+        let beside = processes.servers.iter_mut().chain(&mut processes.companions);
+        let (status, server_exit) = self.load(&plan, tool, beside.collect()).await?;
         self.say(format!("the tool ended ({})", describe(Some(status)))).await;
         let invocation = ToolInvocation {
             tool_code: plan.adapter.code().into(),
@@ -75,7 +79,7 @@ impl Execution<'_> {
         let kept = self.host.kept.lock().await.take();
         let Some(mut kept) = kept else { return };
         if !kept.serves(&self.job) {
-            kept.process.stop(Duration::from_secs(self.host.policy.stop_grace_s)).await;
+            stop_all(kept.processes, Duration::from_secs(self.host.policy.stop_grace_s)).await;
             Record::remove(&self.host.state.kept_server());
             self.say(format!(
                 "the model server kept from {} was stopped: this job needs another",
@@ -84,19 +88,22 @@ impl Execution<'_> {
             .await;
             return;
         }
-        kept.process.log_to(Some(&self.logs.framework.1));
-        // A successor must find it by the marker in its environment.
+        // A successor must find them by the marker in their environment.
         self.record.marker = kept.record.marker;
-        self.remember(&kept.process);
+        for process in &kept.processes {
+            process.log_to(Some(&self.logs.framework.1));
+            self.remember(process);
+        }
         Record::remove(&self.host.state.kept_server());
-        processes.server = Some(kept.process);
+        processes.companions = kept.processes.split_off(kept.served.servers.min(kept.processes.len()));
+        processes.servers = kept.processes;
         processes.served = Some(kept.served);
     }
 
     fn plan(&self, port: Option<u16>) -> Result<Plan, Outcome> {
         let port = match port {
             Some(port) => port,
-            None => serving::free_port()
+            None => serving::free_ports(self.job.commands.replicas.max(1))
                 .map_err(|e| Outcome::failed("agent_error", format!("no free port on this host: {e}")))?,
         };
         let given = Given {
@@ -110,43 +117,98 @@ impl Execution<'_> {
         Ok(plan(&given)?)
     }
 
-    /// Starts the model server, unless there is none to start or one was kept, and waits until it answers.
+    /// Starts the model servers, unless there is none to start or they were kept, and waits until all of them answer.
     async fn serve(&mut self, plan: &Plan, processes: &mut Processes) -> Result<serving::Ready, Outcome> {
-        let (mut argv, mut kept_from) = (Vec::new(), None);
-        match (&plan.serve, &processes.served) {
-            (Some(_), Some(served)) => {
-                argv = served.argv.clone();
+        let mut serving = JobServing {
+            attempt: self.job.attempt,
+            serve_argv: Vec::new(),
+            endpoint_urls: plan.base_urls.clone(),
+            kept_from: None,
+            further_argv: Vec::new(),
+            gpu_sets: plan.gpu_sets.clone(),
+        };
+        match (plan.serve.is_empty(), &processes.served) {
+            (false, Some(served)) => {
+                serving.serve_argv.clone_from(&served.argv);
+                serving.further_argv.clone_from(&served.further_argv);
+                serving.kept_from = Some(served.started_for.clone());
                 self.say(format!(
                     "using the model server kept from {}: {}",
                     served.started_for,
-                    argv.join(" ")
+                    served.argv.join(" ")
                 ))
                 .await;
-                kept_from = Some(served.started_for.clone());
             }
-            (Some(spec), None) => {
-                let server = Process::start(spec, &self.host.secrets, &self.logs.framework.1)?;
-                self.remember(&server);
-                processes.server = Some(server);
-                argv = self.host.secrets.redact_all(&spec.argv);
-                processes.served = Some(Served::by(&self.job, argv.clone(), plan.port));
-                self.say(format!("started the model server: {}", argv.join(" "))).await;
-            }
-            (None, _) => self.say(format!("using the endpoint {}", plan.base_url)).await,
+            (false, None) => self.start_servers(plan, processes, &mut serving).await?,
+            (true, _) => self.say(format!("using the endpoint {}", plan.base_urls.join(", "))).await,
         }
-        self.reporter.serving(argv, vec![plan.base_url.clone()], kept_from);
+        self.reporter.serving(serving);
 
-        let ready = serving::wait_until_ready(&self.host.http, &plan.endpoint, plan.ready_within);
+        let looks = plan
+            .endpoints
+            .iter()
+            .map(|endpoint| serving::wait_until_ready(&self.host.http, endpoint, plan.ready_within));
+        let ready = futures::future::try_join_all(looks);
+        let mut started: Vec<&mut Process> =
+            processes.servers.iter_mut().chain(&mut processes.companions).collect();
         let ready = tokio::select! {
             ready = ready => ready.map_err(|e| self.not_ready(&e))?,
-            status = exit_of(processes.server.as_mut()) => {
-                read_rest_of(processes.server.as_mut()).await;
+            status = exit_of(&mut started) => {
+                read_rest_of(started).await;
                 return Err(self.server_exited(status, "before it was ready"));
             }
         };
-        let (after, models) = (ready.after_s, ready.models.join(", "));
-        self.say(format!("the model server is ready after {after:.1} s and serves {models}")).await;
-        Ok(ready)
+        // Ready is when the last of them is.
+        let after_s = ready.iter().map(|ready| ready.after_s).fold(0.0, f64::max);
+        let models = ready.into_iter().next().map(|ready| ready.models).unwrap_or_default();
+        self.say(format!("the model server is ready after {after_s:.1} s and serves {}", models.join(", ")))
+            .await;
+        Ok(serving::Ready { after_s, models })
+    }
+
+    /// Starts what runs beside the model servers, then the model servers.
+    async fn start_servers(
+        &mut self,
+        plan: &Plan,
+        processes: &mut Processes,
+        serving: &mut JobServing,
+    ) -> Result<(), Outcome> {
+        for spec in &plan.companions {
+            let companion = Process::start(spec, &self.host.secrets, &self.logs.framework.1)?;
+            self.remember(&companion);
+            processes.companions.push(companion);
+            let argv = self.host.secrets.redact_all(&spec.argv);
+            self.say(format!("started beside the model server: {}", argv.join(" "))).await;
+            serving.further_argv.push(argv);
+        }
+        for (index, spec) in plan.serve.iter().enumerate() {
+            let server = Process::start(spec, &self.host.secrets, &self.logs.framework.1)?;
+            self.remember(&server);
+            processes.servers.push(server);
+            let argv = self.host.secrets.redact_all(&spec.argv);
+            let gpus = plan.gpu_sets.get(index).map(|gpus| format!(" on GPUs {gpus}")).unwrap_or_default();
+            self.say(format!("started the model server{gpus}: {}", argv.join(" "))).await;
+            if index == 0 { serving.serve_argv = argv } else { serving.further_argv.push(argv) }
+        }
+        processes.served = Some(Served::by(
+            &self.job,
+            serving.serve_argv.clone(),
+            serving.further_argv.clone(),
+            processes.servers.len(),
+            plan.port,
+        ));
+        Ok(())
+    }
+
+    /// Writes the addresses down for a tool that spreads its load over several model servers.
+    fn write_endpoints(&self, plan: &Plan) -> std::io::Result<()> {
+        let endpoints: Vec<_> = plan
+            .base_urls
+            .iter()
+            .enumerate()
+            .map(|(index, url)| serde_json::json!({"url": url, "name": format!("replica-{index}")}))
+            .collect();
+        std::fs::write(self.place.endpoints_file(), serde_json::to_vec(&endpoints)?)
     }
 
     fn not_ready(&self, error: &NotReady) -> Outcome {
@@ -193,7 +255,7 @@ impl Execution<'_> {
         &self,
         plan: &Plan,
         tool: &mut Process,
-        mut server: Option<&mut Process>,
+        mut servers: Vec<&mut Process>,
     ) -> Result<(ExitStatus, Option<Outcome>), Outcome> {
         let mut seq = 0;
         let mut report = |line: &str| {
@@ -205,13 +267,13 @@ impl Execution<'_> {
         let mut follower = Follower::new(self.place.tool_files().progress);
         let ended = tokio::select! {
             status = tool.wait() => Ok(status),
-            status = exit_of(server.as_deref_mut()) => Err(status),
+            status = exit_of(&mut servers) => Err(status),
             () = follower.follow(&mut report) => unreachable!("it follows for ever"),
         };
         let (status, server_exit) = match ended {
             Ok(status) => (status, None),
             Err(exit) => {
-                read_rest_of(server).await;
+                read_rest_of(servers).await;
                 let exited = self.server_exited(exit, "while the load ran");
                 (end_tool(tool).await, Some(exited))
             }
@@ -282,18 +344,21 @@ impl Execution<'_> {
     }
 }
 
-/// Waits until the process ends; for ever when there is none.
-async fn exit_of(process: Option<&mut Process>) -> Option<ExitStatus> {
-    match process {
-        Some(process) => process.wait().await.ok(),
-        None => std::future::pending().await,
+/// Waits until one of the processes ends; for ever when there is none.
+async fn exit_of(processes: &mut [&mut Process]) -> Option<ExitStatus> {
+    if processes.is_empty() {
+        return std::future::pending().await;
     }
+    let waits = processes.iter_mut().map(|process| Box::pin(process.wait()));
+    futures::future::select_all(waits).await.0.ok()
 }
 
-/// Reads what an ended process said last, so that an error message can show it.
-async fn read_rest_of(process: Option<&mut Process>) {
-    if let Some(process) = process {
-        process.read_rest().await;
+/// Reads what the ended among processes said last, so that an error message can show it.
+async fn read_rest_of(processes: Vec<&mut Process>) {
+    for process in processes {
+        if process.has_ended() {
+            process.read_rest().await;
+        }
     }
 }
 

@@ -3,4 +3,5 @@
 mod command_line;
 mod jobs;
 mod nvml;
+mod replicas;
 mod support;

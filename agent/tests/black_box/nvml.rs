@@ -12,7 +12,7 @@ use crate::support::control_plane::ControlPlane;
 use crate::support::jobs::{endpoint_job, tool};
 
 /// Compiles the stand-in.
-fn standin(folder: &std::path::Path) -> PathBuf {
+pub(crate) fn standin(folder: &std::path::Path) -> PathBuf {
     let library = folder.join("libnvml_standin.so");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/black_box/nvml_standin.rs");
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());

@@ -21,9 +21,9 @@ use super::router::Access;
 use crate::auth::api_tokens::{self, Owner};
 use crate::auth::{AuthError, Principal, sessions};
 use crate::commands::{
-    CommandError, RequestMeta, cancel_job, cancel_run, cancel_stale_jobs, change_project, check_readiness,
-    create_project, create_server_config_instance, create_workload, flag_result, preview_commands,
-    remove_server, start_run,
+    CommandError, RequestMeta, approvals, cancel_job, cancel_run, cancel_stale_jobs, change_project,
+    check_readiness, create_project, create_server_config_instance, create_workload, diff_engine_args_sets,
+    engine_args_sets, flag_result, preview_commands, register_entry, remove_server, start_run,
 };
 use crate::log::{self, VerifyOptions};
 use crate::state::AppState;
@@ -84,6 +84,49 @@ pub const COMMANDS: &[Command] = &[
         Access::Person(Role::Admin),
         "Removes a server without work; its agent is let in no more.",
     ),
+    command(
+        "register_model",
+        Access::Person(Role::Admin),
+        "Adds a model to the organisation's catalogue, or changes it.",
+    ),
+    command(
+        "register_framework_version",
+        Access::Person(Role::Admin),
+        "Adds a framework version to the organisation's catalogue, or changes it.",
+    ),
+    command(
+        "register_accelerator",
+        Access::Person(Role::Admin),
+        "Adds an accelerator type to the organisation's catalogue, or changes it.",
+    ),
+    command(
+        "register_server_config",
+        Access::Person(Role::Admin),
+        "Adds a server configuration to the organisation's catalogue, or changes it.",
+    ),
+    command("create_engine_args_set", MEMBER, "Makes a set of engine arguments for the organisation."),
+    command("clone_engine_args_set", MEMBER, "Makes a set like another, with changes."),
+    command(
+        "update_engine_args_set",
+        MEMBER,
+        "Changes a set of the organisation; workloads keep the version they were made with.",
+    ),
+    command(
+        "archive_engine_args_set",
+        MEMBER,
+        "Archives a set of the organisation: no new workload may name it.",
+    ),
+    command(
+        "diff_engine_args_sets",
+        Access::Person(Role::Viewer),
+        "Says how two sets differ, or one from the framework's defaults.",
+    ),
+    command(
+        "approve_dangerous_args",
+        Access::Person(Role::Admin),
+        "Approves arguments that load code or read paths, for one program and one model.",
+    ),
+    command("revoke_dangerous_args", Access::Person(Role::Admin), "Takes such approvals back."),
 ];
 
 /// `POST /api/rpc/verify_log`.
@@ -242,6 +285,40 @@ impl Call {
                 )
                 .await,
             ),
+            "register_model" => {
+                done(register_entry::register_model(state, principal, self.args()?, self.meta()).await)
+            }
+            "register_framework_version" => done(
+                register_entry::register_framework_version(state, principal, self.args()?, self.meta()).await,
+            ),
+            "register_accelerator" => {
+                done(register_entry::register_accelerator(state, principal, self.args()?, self.meta()).await)
+            }
+            "register_server_config" => done(
+                register_entry::register_server_config(state, principal, self.args()?, self.meta()).await,
+            ),
+            "create_engine_args_set" => done(
+                engine_args_sets::create_engine_args_set(state, principal, self.args()?, self.meta()).await,
+            ),
+            "clone_engine_args_set" => done(
+                engine_args_sets::clone_engine_args_set(state, principal, self.args()?, self.meta()).await,
+            ),
+            "update_engine_args_set" => done(
+                engine_args_sets::update_engine_args_set(state, principal, self.args()?, self.meta()).await,
+            ),
+            "archive_engine_args_set" => done(
+                engine_args_sets::archive_engine_args_set(state, principal, self.args()?, self.meta()).await,
+            ),
+            "diff_engine_args_sets" => done(
+                diff_engine_args_sets::diff_engine_args_sets(state, principal, self.args()?, self.meta())
+                    .await,
+            ),
+            "approve_dangerous_args" => {
+                done(approvals::approve_dangerous_args(state, principal, self.args()?, self.meta()).await)
+            }
+            "revoke_dangerous_args" => {
+                done(approvals::revoke_dangerous_args(state, principal, self.args()?, self.meta()).await)
+            }
             _ => Err(Failure::unavailable(&format!("command {name} is in the table and not dispatched"))),
         }
     }

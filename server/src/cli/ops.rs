@@ -34,8 +34,11 @@ pub async fn seed(args: &DirArgs) -> anyhow::Result<ExitCode> {
     let located = Located::find(&args.dir).await?;
     let done = async { seed_catalogue(&located.open(&args.dir).await?).await }.await;
     located.close().await;
-    let Seeded { added, changed, unchanged } = done?;
-    println!("The catalogue is up to date: {added} added, {changed} changed, {unchanged} as they were.");
+    let Seeded { added, changed, unchanged, kept } = done?;
+    println!(
+        "The catalogue is up to date: {added} added, {changed} changed, {unchanged} as they were, {kept} kept as \
+         somebody left them."
+    );
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,14 +2,15 @@
 
 use events::access::Role;
 use events::api::{CheckReadiness, Readiness};
+use events::catalogue::{AcceleratorRegistered, ServerConfigRegistered};
 use events::keys::ServerKey;
 use events::workload::{ScenarioSpec, WorkloadSpec};
 
-use super::load::{self, Catalogue};
-use super::{CommandError, RequestMeta};
+use super::catalogue::Catalogue;
+use super::{CommandError, RequestMeta, approvals, catalogue, load};
 use crate::auth::Principal;
-use crate::domain::Refusal;
 use crate::domain::workload::{roll_out, spec_of};
+use crate::domain::{Refusal, Server};
 use crate::readiness::{self, Facts};
 use crate::state::AppState;
 
@@ -25,52 +26,95 @@ pub async fn check_readiness(
 ) -> Result<Readiness, CommandError> {
     let caller = principal.require(Role::Viewer)?;
     state.work.catch_up().await?;
-    let model = load::model(&state.log, &state.work, &args.p_workload.p_model_code).await?;
-    let spec = spec_of(&args.p_workload, load::default_tool(&model.modality)?);
+    let model = catalogue::model(state, &caller.org, &args.p_workload.p_model_code).await?;
+    let spec = spec_of(&args.p_workload, catalogue::default_tool(&model.modality)?);
     let scenarios = roll_out(&args.p_workload)?;
-    let catalogue = load::catalogue(state, &spec).await?;
-    let server = match (args.p_config_code, args.p_hostname) {
-        (Some(config), Some(hostname)) => Some(ServerKey { org: caller.org, config, hostname }),
-        (None, None) => None,
-        _ => {
-            return Err(Refusal::invalid(
-                "half_a_server",
-                "a server is named by p_config_code and p_hostname together",
-            )
-            .hint("give both, or neither")
-            .into());
+    let catalogue = catalogue::catalogue(state, &caller.org, &spec).await?;
+    let place = place(state, &caller.org, args.p_config_code, args.p_hostname).await?;
+    judge(state, &caller.org, &catalogue, &spec, &scenarios, &place).await
+}
+
+/// Where a run is to take place, as far as that is known.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    pub(super) server_key: Option<ServerKey>,
+    pub(super) server: Option<Server>,
+    pub(super) config: Option<ServerConfigRegistered>,
+    pub(super) accelerator: Option<AcceleratorRegistered>,
+}
+
+impl Place {
+    /// The host's accelerators: as its agent found them, or as its configuration says.
+    pub(super) fn gpus(&self) -> Option<u32> {
+        let reported = self.server.as_ref().and_then(|server| server.capabilities.as_ref());
+        reported
+            .map(|capabilities| u32::try_from(capabilities.gpus.len()).unwrap_or(u32::MAX))
+            .or_else(|| self.config.as_ref().map(|config| config.gpu_count))
+    }
+}
+
+/// Looks a server up. Nothing, where none is named.
+///
+/// # Errors
+/// `half_a_server`.
+pub(super) async fn place(
+    state: &AppState,
+    org: &str,
+    config_code: Option<String>,
+    hostname: Option<String>,
+) -> Result<Place, CommandError> {
+    match (config_code, hostname) {
+        (Some(config), Some(hostname)) => {
+            place_of(state, &ServerKey { org: org.to_owned(), config, hostname }).await
         }
+        (None, None) => Ok(Place::default()),
+        _ => Err(Refusal::invalid(
+            "half_a_server",
+            "a server is named by p_config_code and p_hostname together",
+        )
+        .hint("give both, or neither")
+        .into()),
+    }
+}
+
+/// Looks a server up.
+pub(super) async fn place_of(state: &AppState, key: &ServerKey) -> Result<Place, CommandError> {
+    let server = load::server(&state.log, key).await?;
+    let config = catalogue::server_config(state, &key.org, &key.config).await.ok();
+    let accelerator = match config.as_ref().and_then(|config| config.accelerator_code.as_deref()) {
+        Some(code) => catalogue::accelerator(state, &key.org, code).await.ok(),
+        None => None,
     };
-    judge(state, &catalogue, &spec, &scenarios, server.as_ref()).await
+    Ok(Place { server_key: Some(key.clone()), server, config, accelerator })
 }
 
 /// Judges a workload whose catalogue facts are loaded.
 pub(super) async fn judge(
     state: &AppState,
+    org: &str,
     catalogue: &Catalogue,
     spec: &WorkloadSpec,
     scenarios: &[ScenarioSpec],
-    server_key: Option<&ServerKey>,
+    place: &Place,
 ) -> Result<Readiness, CommandError> {
-    let (server, config) = match server_key {
-        Some(key) => {
-            let server = load::server(&state.log, key).await?;
-            let config = load::server_config(&state.log, &state.work, &key.config).await.ok();
-            (server, config)
-        }
-        None => (None, None),
+    let resolved = scenarios.first().map(|first| catalogue.resolve(spec, first, scenarios, place.gpus()));
+    let unapproved = match &resolved {
+        Some(Ok(resolved)) => approvals::missing(state, org, &spec.model_code, &resolved.dangerous).await?,
+        _ => vec![],
     };
-    let commands = scenarios.first().map(|first| catalogue.resolve(spec, first, scenarios));
     let facts = Facts {
-        server_key,
-        server: server.as_ref(),
-        config: config.as_ref(),
+        server_key: place.server_key.as_ref(),
+        server: place.server.as_ref(),
+        config: place.config.as_ref(),
+        accelerator: place.accelerator.as_ref(),
         model: &catalogue.model,
         framework: &catalogue.framework,
         tool: &catalogue.tool,
+        set: catalogue.set.as_ref(),
         workload: spec,
         scenarios,
-        commands: commands.as_ref(),
+        resolved: resolved.as_ref(),
+        unapproved: &unapproved,
     };
     Ok(readiness::check(&facts))
 }

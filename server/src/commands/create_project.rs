@@ -6,7 +6,7 @@ use events::keys::{ProjectKey, ScenarioKey, WorkloadKey, code_from_name};
 use serde_json::json;
 
 use super::append::{Maker, NotAppended, append};
-use super::{CommandError, RequestMeta, load, reply};
+use super::{CommandError, RequestMeta, catalogue, reply};
 use crate::auth::Principal;
 use crate::domain::workload::NewWorkload;
 use crate::domain::{Project, Refusal, Workload};
@@ -40,7 +40,7 @@ pub async fn create_project(
     let mut writes = vec![maker.write(key.stream(), Expected::NoStream, &events, 0)?];
     let mut codes: Vec<String> = Vec::new();
     for input in &args.p_workloads {
-        let workload = new_workload(state, input).await?;
+        let workload = new_workload(state, &key.org, input).await?;
         if codes.contains(&workload.code) {
             let message = format!("the project would hold workload {:?} twice", workload.code);
             return Err(Refusal::conflict("duplicate_workload", message)
@@ -66,15 +66,25 @@ pub async fn create_project(
 /// A workload whose model, framework, tool and arguments are known to the catalogue.
 pub(super) async fn new_workload(
     state: &AppState,
+    org: &str,
     input: &WorkloadInput,
 ) -> Result<NewWorkload, CommandError> {
     state.work.catch_up().await?;
-    let model = load::model(&state.log, &state.work, &input.p_model_code).await?;
-    let workload = Workload::create(input, load::default_tool(&model.modality)?)?;
-    let catalogue = load::catalogue(state, &workload.spec).await?;
+    let model = catalogue::model(state, org, &input.p_model_code).await?;
+    let workload = Workload::create(input, catalogue::default_tool(&model.modality)?)?;
+    let catalogue = catalogue::catalogue(state, org, &workload.spec).await?;
+    if let Some(set) = catalogue.set.as_ref().filter(|set| set.archived) {
+        return Err(Refusal::conflict(
+            "set_archived",
+            format!("engine args set {} is archived", set.set_code),
+        )
+        .hint("choose another set, or clone it")
+        .into());
+    }
+    let workload = workload.with_set_version(catalogue.set.as_ref().map(|set| set.version));
     let scenarios: Vec<_> = workload.scenarios.iter().map(|(_, spec, _)| spec.clone()).collect();
     for scenario in &scenarios {
-        catalogue.resolve(&workload.spec, scenario, &scenarios)?;
+        catalogue.resolve(&workload.spec, scenario, &scenarios, None)?;
     }
     Ok(workload)
 }

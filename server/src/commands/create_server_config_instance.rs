@@ -6,7 +6,7 @@ use events::keys::ServerKey;
 use serde_json::json;
 
 use super::append::{Maker, append};
-use super::{CommandError, RequestMeta, load, reply};
+use super::{CommandError, RequestMeta, catalogue, load, reply};
 use crate::auth::{Principal, agents};
 use crate::domain::Server;
 use crate::log::Expected;
@@ -26,7 +26,7 @@ pub async fn create_server_config_instance(
     let caller = principal.require(Role::Admin)?;
     let key = ServerKey { org: caller.org.clone(), config: args.p_config_code, hostname: args.p_hostname };
     state.work.catch_up().await?;
-    load::server_config(&state.log, &state.work, &key.config).await?;
+    catalogue::server_config(state, &caller.org, &key.config).await?;
     let recorded = load::stream(&state.log, &key.stream()).await?;
     let current = Server::load(&recorded)?;
     let events =

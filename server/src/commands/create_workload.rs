@@ -24,7 +24,7 @@ pub async fn create_workload(
     let caller = principal.require(Role::Member)?;
     let (key, project) = load::writable_project(&state.log, &caller, &args.p_project_code).await?;
     project.check_open()?;
-    let workload = new_workload(state, &args.p_workload).await?;
+    let workload = new_workload(state, &key.org, &args.p_workload).await?;
     let code = workload.code.clone();
     let scenarios: Vec<String> = workload.scenarios.iter().map(|(code, ..)| code.clone()).collect();
     let mut writes = Vec::new();

@@ -5,11 +5,13 @@
 //! [`WorkIndex`] only says which streams to look at.
 
 mod append;
+mod catalogue;
 mod error;
 mod load;
 mod nudge;
 
 pub mod advance_run;
+pub mod approvals;
 pub mod cancel_job;
 pub mod cancel_run;
 pub mod cancel_stale_jobs;
@@ -19,9 +21,12 @@ pub mod claim_job;
 pub mod create_project;
 pub mod create_server_config_instance;
 pub mod create_workload;
+pub mod diff_engine_args_sets;
+pub mod engine_args_sets;
 pub mod flag_result;
 pub mod leases;
 pub mod preview_commands;
+pub mod register_entry;
 pub mod remove_server;
 pub mod start_run;
 pub mod watch;

@@ -5,7 +5,7 @@ use events::api::CheckReadiness;
 use events::job::ResolvedCommands;
 use serde::Serialize;
 
-use super::{CommandError, RequestMeta, load};
+use super::{CommandError, RequestMeta, catalogue, check_readiness};
 use crate::auth::Principal;
 use crate::domain::workload::{roll_out, spec_of};
 use crate::state::AppState;
@@ -36,15 +36,16 @@ pub async fn preview_commands(
     args: CheckReadiness,
     _meta: RequestMeta,
 ) -> Result<Preview, CommandError> {
-    principal.require(Role::Viewer)?;
+    let caller = principal.require(Role::Viewer)?;
     state.work.catch_up().await?;
-    let model = load::model(&state.log, &state.work, &args.p_workload.p_model_code).await?;
-    let spec = spec_of(&args.p_workload, load::default_tool(&model.modality)?);
+    let model = catalogue::model(state, &caller.org, &args.p_workload.p_model_code).await?;
+    let spec = spec_of(&args.p_workload, catalogue::default_tool(&model.modality)?);
     let specs = roll_out(&args.p_workload)?;
-    let catalogue = load::catalogue(state, &spec).await?;
+    let catalogue = catalogue::catalogue(state, &caller.org, &spec).await?;
+    let place = check_readiness::place(state, &caller.org, args.p_config_code, args.p_hostname).await?;
     let mut scenarios = Vec::new();
     for scenario in &specs {
-        let commands = catalogue.resolve(&spec, scenario, &specs)?;
+        let commands = catalogue.commands(&spec, scenario, &specs, place.gpus())?;
         scenarios.push(PreviewedScenario { scenario_code: scenario.code(), commands });
     }
     Ok(Preview { scenarios })

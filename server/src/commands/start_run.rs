@@ -10,7 +10,7 @@ use events::workload::ScenarioSpec;
 use serde_json::json;
 
 use super::append::{Maker, NotAppended, append};
-use super::{CommandError, RequestMeta, check_readiness, load, nudge, reply};
+use super::{CommandError, RequestMeta, approvals, catalogue, check_readiness, load, nudge, reply};
 use crate::auth::Principal;
 use crate::domain::Refusal;
 use crate::log::{Expected, StreamWrite};
@@ -51,27 +51,24 @@ pub async fn start_run(
         hostname: args.p_hostname.clone(),
     };
     load::registered_server(&state.log, &server).await?;
-    let catalogue = load::catalogue(state, &workload.spec).await?;
-    let readiness = check_readiness::judge(state, &catalogue, &workload.spec, &specs, Some(&server)).await?;
+    let catalogue = catalogue::catalogue(state, &caller.org, &workload.spec).await?;
+    let place = check_readiness::place_of(state, &server).await?;
+    let readiness =
+        check_readiness::judge(state, &caller.org, &catalogue, &workload.spec, &specs, &place).await?;
     if !readiness.ready {
         return Err(not_ready(&readiness).into());
     }
     let mut jobs = Vec::new();
     for (ordinal, (code, scenario)) in (0u32..).zip(&scenarios) {
-        let commands = catalogue.resolve(&workload.spec, scenario, &specs)?;
-        if !commands.dangerous_flags.is_empty() && caller.role < Role::Admin {
-            let message = format!("{} need an administrator's approval", commands.dangerous_flags.join(", "));
-            return Err(Refusal::forbidden("dangerous_flags", message)
-                .because("these flags load code or read paths on the server")
-                .hint("remove them, or ask an administrator to start the run")
-                .into());
-        }
+        let resolved = catalogue.resolve(&workload.spec, scenario, &specs, place.gpus())?;
+        // Of every scenario: readiness looked at the first.
+        approvals::require(state, &caller.org, &workload.spec.model_code, &resolved.dangerous).await?;
         let created = JobCreated {
             server: server.clone(),
             ordinal,
             workload: workload.spec.clone(),
             scenario: scenario.clone(),
-            commands,
+            commands: resolved.commands,
         };
         jobs.push((code.clone(), created));
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use events::Event;
 use events::envelope::Recorded;
 use events::job::JobPhase;
-use events::keys::{JobKey, RunKey, ScenarioKey, ServerKey, StreamKey, WorkloadKey};
+use events::keys::{JobKey, PLATFORM_ORG, RunKey, ScenarioKey, ServerKey, StreamKey, WorkloadKey};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -48,10 +48,9 @@ pub struct Index {
     runs: BTreeMap<RunKey, Run>,
     jobs: BTreeMap<JobKey, OpenJob>,
     servers: BTreeMap<ServerKey, Server>,
-    models: BTreeSet<String>,
-    frameworks: BTreeMap<String, BTreeSet<String>>,
-    tools: BTreeSet<String>,
-    configs: BTreeSet<String>,
+    /// The catalogue's entries: kind, organisation, code. A framework's code stands once a version.
+    catalogue: BTreeSet<(String, String, String)>,
+    frameworks: BTreeMap<(String, String), BTreeSet<String>>,
 }
 
 impl WorkIndex {
@@ -149,7 +148,9 @@ impl Index {
                     self.apply_server(key, &decode(recorded)?);
                 }
             }
-            "model" | "framework" | "tool" | "config" => self.apply_catalogue(&recorded.stream),
+            "model" | "framework" | "tool" | "config" | "accelerator" | "engine_args_set" => {
+                self.apply_catalogue(&recorded.stream);
+            }
             _ => {}
         }
         Ok(())
@@ -201,20 +202,10 @@ impl Index {
 
     fn apply_catalogue(&mut self, stream: &StreamKey) {
         let parts = stream.parts();
-        match (stream.kind(), parts.as_slice()) {
-            ("model", [_, code]) => {
-                self.models.insert(code.clone());
-            }
-            ("framework", [_, code, version]) => {
-                self.frameworks.entry(code.clone()).or_default().insert(version.clone());
-            }
-            ("tool", [_, code]) => {
-                self.tools.insert(code.clone());
-            }
-            ("config", [_, code]) => {
-                self.configs.insert(code.clone());
-            }
-            _ => {}
+        let [org, code, rest @ ..] = parts.as_slice() else { return };
+        self.catalogue.insert((stream.kind().to_owned(), org.clone(), code.clone()));
+        if let [version] = rest {
+            self.frameworks.entry((org.clone(), code.clone())).or_default().insert(version.clone());
         }
     }
 
@@ -295,29 +286,23 @@ impl Index {
         self.servers.iter().map(|(key, server)| (key.clone(), server.clone())).collect()
     }
 
-    /// The codes of the catalogue's models.
-    pub fn models(&self) -> Vec<String> {
-        self.models.iter().cloned().collect()
+    /// The codes of the catalogue's entries of a kind (`model`, `framework`, `tool`, `config`, `accelerator`,
+    /// `engine_args_set`) that an organisation may use: the platform's and its own.
+    pub fn catalogue_codes(&self, kind: &str, org: &str) -> Vec<String> {
+        let codes: BTreeSet<&String> = self
+            .catalogue
+            .iter()
+            .filter(|(k, o, _)| k == kind && (o == PLATFORM_ORG || o == org))
+            .map(|(_, _, code)| code)
+            .collect();
+        codes.into_iter().cloned().collect()
     }
 
-    /// The codes of the catalogue's frameworks.
-    pub fn frameworks(&self) -> Vec<String> {
-        self.frameworks.keys().cloned().collect()
-    }
-
-    /// The versions of a framework in the catalogue.
-    pub fn framework_versions(&self, code: &str) -> Vec<String> {
-        self.frameworks.get(code).map(|versions| versions.iter().cloned().collect()).unwrap_or_default()
-    }
-
-    /// The codes of the catalogue's tools.
-    pub fn tools(&self) -> Vec<String> {
-        self.tools.iter().cloned().collect()
-    }
-
-    /// The codes of the catalogue's server configurations.
-    pub fn configs(&self) -> Vec<String> {
-        self.configs.iter().cloned().collect()
+    /// The versions of a framework that an organisation may use.
+    pub fn framework_versions(&self, org: &str, code: &str) -> Vec<String> {
+        let of = |org: &str| self.frameworks.get(&(org.to_owned(), code.to_owned())).into_iter().flatten();
+        let versions: BTreeSet<&String> = of(PLATFORM_ORG).chain(of(org)).collect();
+        versions.into_iter().cloned().collect()
     }
 }
 

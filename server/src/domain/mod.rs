@@ -3,6 +3,9 @@
 //! No I/O and no clock: time is an argument. A decision takes the state that a stream's events made and answers with
 //! the events to append, or with a [`Refusal`] that says what to do. `evolve` never refuses: what is in the log happened.
 
+pub mod approval;
+pub mod catalogue_entry;
+pub mod engine_args_set;
 pub mod job;
 pub mod org;
 pub mod project;
@@ -16,6 +19,8 @@ use events::Event;
 use events::catalog::DecodeError;
 use events::envelope::Recorded;
 
+pub use approval::Approvals;
+pub use engine_args_set::EngineArgsSet;
 pub use job::Job;
 pub use org::Org;
 pub use project::Project;

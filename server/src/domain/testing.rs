@@ -35,6 +35,7 @@ pub(crate) fn workload() -> WorkloadSpec {
         tool_code: "metrumbench-llm".into(),
         quantization: None,
         engine_args_set_code: None,
+        engine_args_set_version: None,
         engine_args: Default::default(),
         tool_args: Default::default(),
         endpoint_url: None,
@@ -95,6 +96,12 @@ pub(crate) fn job_created() -> JobCreated {
             endpoint_url: None,
             templates: vec![],
             dangerous_flags: vec![],
+            engine_args: Default::default(),
+            engine_args_set: None,
+            weights: None,
+            replicas: 1,
+            gpus_per_replica: None,
+            companions: vec![],
         },
     }
 }

@@ -75,6 +75,20 @@ impl Workload {
     }
 }
 
+impl NewWorkload {
+    /// Keeps the version of its set of engine arguments: a change of the set does not change the workload.
+    #[must_use]
+    pub fn with_set_version(mut self, version: Option<i64>) -> Self {
+        self.spec.engine_args_set_version = version;
+        for event in &mut self.events {
+            if let Event::WorkloadCreated(created) = event {
+                created.spec.engine_args_set_version = version;
+            }
+        }
+        self
+    }
+}
+
 /// What is measured, of a workload as a person entered it.
 pub fn spec_of(input: &WorkloadInput, tool_code: &str) -> WorkloadSpec {
     WorkloadSpec {
@@ -84,6 +98,7 @@ pub fn spec_of(input: &WorkloadInput, tool_code: &str) -> WorkloadSpec {
         tool_code: input.p_tool_code.clone().unwrap_or_else(|| tool_code.to_owned()),
         quantization: input.p_quantization.clone(),
         engine_args_set_code: input.p_engine_args_set_code.clone(),
+        engine_args_set_version: None,
         engine_args: input.p_engine_args.clone(),
         tool_args: input.p_tool_args.clone(),
         endpoint_url: input.p_endpoint_url.clone(),

@@ -72,8 +72,10 @@ impl Access {
                 self.sees_project(reader, stream)
             }
             // The catalogue is everybody's.
-            "config" | "model" | "framework" | "tool" => stream.org() == PLATFORM_ORG || member(stream.org()),
-            "server" | "org" | "blob" => member(stream.org()),
+            "config" | "model" | "framework" | "tool" | "accelerator" | "engine_args_set" => {
+                stream.org() == PLATFORM_ORG || member(stream.org())
+            }
+            "server" | "org" | "blob" | "approval" => member(stream.org()),
             // Accounts and what they did: their own.
             "user" | "access" => {
                 stream.parts().get(1).is_some_and(|user| reader.user.as_deref() == Some(user.as_str()))

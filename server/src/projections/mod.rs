@@ -6,6 +6,7 @@
 
 mod any_table;
 mod batch;
+mod catalogue_views;
 mod handle;
 pub mod models;
 pub mod rebuild;

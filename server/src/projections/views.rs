@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::models::catalogue::{ConfigRow, FrameworkRow, ModelRow, ToolRow};
+use super::catalogue_views;
 use super::models::jobs::JobRow;
 use super::models::logs::LogLineRow;
 use super::models::outputs::LlmOutputRow;
@@ -50,16 +50,16 @@ pub fn served(name: &str) -> Option<&'static ViewDef> {
     all().iter().find(|v| v.served && v.name == name)
 }
 
-fn shown(columns: Vec<Column>) -> Vec<Column> {
+pub(super) fn shown(columns: Vec<Column>) -> Vec<Column> {
     columns.into_iter().filter(|c| !c.hidden).collect()
 }
 
-fn column(name: &str, kind: Kind) -> Column {
+pub(super) fn column(name: &str, kind: Kind) -> Column {
     Column::shown(name, kind)
 }
 
 /// The names a view selects: what it shows, and what the rule needs.
-fn selected(columns: &[Column], prefix: &str) -> String {
+pub(super) fn selected(columns: &[Column], prefix: &str) -> String {
     let mut names: Vec<String> = columns.iter().map(|c| format!("{prefix}{}", c.name)).collect();
     for name in ACCESS {
         if !columns.iter().any(|c| c.name == name) {
@@ -70,7 +70,7 @@ fn selected(columns: &[Column], prefix: &str) -> String {
 }
 
 /// A view of one table as it is.
-fn plain<R: Row>(name: &'static str) -> ViewDef {
+pub(super) fn plain<R: Row>(name: &'static str) -> ViewDef {
     let columns = shown(R::columns());
     ViewDef {
         name,
@@ -103,10 +103,6 @@ fn build() -> Vec<ViewDef> {
         plain::<JobRow>("v_jobs"),
         plain::<FlagRow>("v_quality_flags"),
         plain::<LogLineRow>("v_log_lines"),
-        plain::<ModelRow>("v_models"),
-        plain::<FrameworkRow>("v_frameworks"),
-        plain::<ConfigRow>("v_server_configs"),
-        plain::<ToolRow>("v_tools"),
         plain::<ChunkRow>("v_telemetry_chunks"),
         servers(),
         job_summary(),
@@ -116,6 +112,7 @@ fn build() -> Vec<ViewDef> {
         buckets(),
         events(),
     ];
+    views.extend(catalogue_views::all());
     views.extend(versioned::<LlmOutputRow>("v_metrumbench_llm_outputs", "v_metrumbench_llm_outputs_history"));
     views.extend(versioned::<ResultRow>("v_benchmark_results", "v_benchmark_results_history"));
     views
@@ -285,12 +282,14 @@ fn events() -> ViewDef {
                     where k.kind in ('project', 'workload', 'scenario', 'run', 'job', 'telemetry', 'progress', 'logs')
                       and p.org = k.org and p.project_code = k.second
                    union all
-                   select 'public', '' where k.kind in ('model', 'framework', 'config', 'tool') and k.org = '_'
+                   select 'public', ''
+                    where k.kind in ('model', 'framework', 'config', 'tool', 'accelerator', 'engine_args_set') and k.org = '_'
                    union all
                    select 'private', k.second where k.kind = 'access'
                    union all
-                   select 'organization', '' where k.kind in ('server', 'org')
-                       or (k.kind in ('model', 'framework', 'config', 'tool') and k.org <> '_')) a
+                   select 'organization', '' where k.kind in ('server', 'org', 'approval')
+                       or (k.kind in ('model', 'framework', 'config', 'tool', 'accelerator', 'engine_args_set')
+                           and k.org <> '_')) a
              where a.visibility = 'public'
                 or (a.visibility = 'organization' and k.org = (select current_setting('app.org', true)))
                 or (a.visibility = 'private' and a.owner <> ''

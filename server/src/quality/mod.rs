@@ -64,6 +64,8 @@ const RULES: &[Rule] = &[
     ("implausible_tokens", rules::implausible_tokens),
     ("token_counts_missing", rules::token_counts_missing),
     ("truncated", rules::truncated),
+    ("prompts_cut", rules::prompts_cut),
+    ("idle_replica", rules::idle_replica),
     ("high_error_rate", rules::high_error_rate),
     ("too_few_requests", rules::too_few_requests),
     ("partial_run", rules::partial_run),

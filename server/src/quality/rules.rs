@@ -78,6 +78,40 @@ pub(super) fn truncated(facts: &Facts<'_>) -> Option<String> {
     })
 }
 
+/// Prompts far shorter than asked for: a context too short cuts them in silence, and speed then looks good.
+pub(super) fn prompts_cut(facts: &Facts<'_>) -> Option<String> {
+    let asked = facts.job.scenario.input_sequence_length?;
+    let average = facts.output.summary.figures.prompt_tokens.as_ref()?.avg?;
+    (average > 0.0 && average < TRUNCATED_BELOW * f64::from(asked)).then(|| {
+        format!(
+            "the server counted {average:.0} prompt tokens on average where {asked} were asked for: it may have cut \
+             the prompts. Raise the context length, or calibrate the prompts for this model."
+        )
+    })
+}
+
+/// One of several model servers answered nothing.
+pub(super) fn idle_replica(facts: &Facts<'_>) -> Option<String> {
+    let endpoints = &facts.output.summary.endpoints;
+    if endpoints.len() < 2 || succeeded(facts) == 0 {
+        return None;
+    }
+    let idle: Vec<&str> = endpoints
+        .iter()
+        .filter(|endpoint| endpoint.weight > 0 && endpoint.figures.requests.succeeded == 0)
+        .map(|endpoint| endpoint.name.as_str())
+        .collect();
+    (!idle.is_empty()).then(|| {
+        format!(
+            "{} of {} model servers answered no request ({}): the figures are not those of the whole host. \
+             Read the Framework log, or raise the concurrency.",
+            idle.len(),
+            endpoints.len(),
+            idle.join(", ")
+        )
+    })
+}
+
 /// Many requests failed.
 pub(super) fn high_error_rate(facts: &Facts<'_>) -> Option<String> {
     let errors = &facts.output.summary.figures.errors;

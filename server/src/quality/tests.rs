@@ -154,3 +154,31 @@ fn every_message_says_what_to_do_or_why_it_matters() {
         assert!(flag.message.len() > 40 && flag.message.ends_with('.'), "{}", flag.message);
     }
 }
+
+#[test]
+fn prompts_that_the_server_cut_are_doubted() {
+    let average = |average| {
+        move |output: &mut ToolOutputRecorded| {
+            output.summary.figures.prompt_tokens.as_mut().unwrap().avg = Some(average);
+        }
+    };
+    assert!(rules(average(70.0)).is_empty(), "128 were asked for");
+    assert_eq!(rules(average(60.0)), ["prompts_cut"]);
+}
+
+#[test]
+fn a_replica_that_answered_nothing_is_doubted() {
+    let endpoint = |name: &str, succeeded| {
+        let mut figures = events::summary::Figures::default();
+        figures.requests.succeeded = succeeded;
+        events::summary::EndpointFigures { name: name.into(), url: "http://h".into(), weight: 1, figures }
+    };
+    let of = |second| {
+        rules(|output| {
+            output.summary.endpoints = vec![endpoint("replica-0", 200), endpoint("replica-1", second)]
+        })
+    };
+    assert!(of(1).is_empty());
+    assert_eq!(of(0), ["idle_replica"]);
+    assert!(rules(|output| output.summary.endpoints = vec![endpoint("only", 0)]).is_empty());
+}

@@ -1,21 +1,29 @@
 //! Readiness: what stands in the way of a run, found before the first job, each finding with its cure.
 //!
-//! Every rule is a small pure function. It answers `unknown` where the facts are missing; only `fails` stops a run.
+//! Every rule is a small pure function. It answers `unknown` where the facts are missing; only `fails` stops a run. A cure
+//! is a sentence and, where a program could carry it out, the field, link or command for it.
 
+mod cache;
+mod cures;
+mod engine;
 mod fit;
+mod hardware;
 mod load;
 mod place;
 
-use events::api::{Readiness, ReadinessCheck};
-use events::catalogue::{FrameworkRegistered, ModelRegistered, ServerConfigRegistered, ToolRegistered};
-use events::job::ResolvedCommands;
+use std::collections::BTreeMap;
+
+use events::api::{Cure, Readiness, ReadinessCheck};
+use events::catalogue::{
+    AcceleratorRegistered, FrameworkRegistered, ModelRegistered, ServerConfigRegistered, ToolRegistered,
+};
 use events::keys::ServerKey;
 use events::server_host::{GpuInfo, HostCapabilities};
 use events::workload::{ScenarioSpec, WorkloadSpec};
 use serde_json::Value;
 
 use crate::domain::{Refusal, Server};
-use crate::resolve::FRAMEWORK_OPENAI;
+use crate::resolve::{DangerousArg, FRAMEWORK_OPENAI, Resolved, SetInForce, tensor_parallel};
 
 /// What the rules look at.
 #[derive(Debug, Clone, Copy)]
@@ -26,18 +34,24 @@ pub struct Facts<'a> {
     pub server: Option<&'a Server>,
     /// Its configuration in the catalogue.
     pub config: Option<&'a ServerConfigRegistered>,
+    /// The configuration's accelerator type in the catalogue.
+    pub accelerator: Option<&'a AcceleratorRegistered>,
     /// The model in the catalogue.
     pub model: &'a ModelRegistered,
     /// The framework's version in the catalogue.
     pub framework: &'a FrameworkRegistered,
     /// The tool in the catalogue.
     pub tool: &'a ToolRegistered,
+    /// The set of engine arguments that the workload names.
+    pub set: Option<&'a SetInForce>,
     /// What is measured.
     pub workload: &'a WorkloadSpec,
     /// The scenarios to execute.
     pub scenarios: &'a [ScenarioSpec],
     /// The commands of the first scenario, or why there are none.
-    pub commands: Option<&'a Result<ResolvedCommands, Refusal>>,
+    pub resolved: Option<&'a Result<Resolved, Refusal>>,
+    /// The arguments among them that load code or read paths and are not approved.
+    pub unapproved: &'a [DangerousArg],
 }
 
 impl Facts<'_> {
@@ -53,8 +67,8 @@ impl Facts<'_> {
 
     /// Whether the framework's command names the model's weights: an endpoint and the reference server have none.
     fn loads_model(&self) -> bool {
-        let names = |element: &String| element.contains("{agent.model}") || element.contains("{model_code}");
-        self.framework.serve_argv.iter().any(names)
+        let names = ["{agent.model}", "{model_code}", "{model}"];
+        self.framework.serve_argv.iter().any(|element| names.iter().any(|name| element.contains(name)))
     }
 
     /// The accelerators: their number and the memory of the smallest in bytes, as the agent found them, or as the
@@ -72,14 +86,57 @@ impl Facts<'_> {
         })
     }
 
-    /// A whole number among the engine arguments that the workload sets.
-    fn engine_arg(&self, keys: &[&str]) -> Option<u64> {
-        keys.iter().find_map(|key| self.workload.engine_args.get(*key)).and_then(Value::as_u64)
+    /// The smallest compute capability of the host's GPUs, as the agent found it or as the catalogue says.
+    fn compute_capability(&self) -> Option<&str> {
+        let reported = self.capabilities().map(|host| host.gpus.as_slice()).unwrap_or_default();
+        let found = reported.iter().filter_map(|gpu| gpu.compute_capability.as_deref());
+        let smallest = found.min_by(|a, b| hardware::numbers(a).cmp(&hardware::numbers(b)));
+        smallest
+            .or_else(|| self.accelerator.and_then(|accelerator| accelerator.compute_capability.as_deref()))
     }
 
-    /// How many accelerators share every layer of the model; 1 unless the workload says otherwise.
+    /// The engine arguments in force: as resolved, or what is named where they could not be.
+    fn engine_args(&self) -> BTreeMap<String, Value> {
+        match self.resolved {
+            Some(Ok(resolved)) => resolved.commands.engine_args.clone(),
+            _ => {
+                let mut args = self.set.map(SetInForce::args).unwrap_or_default();
+                args.extend(self.workload.engine_args.clone());
+                args
+            }
+        }
+    }
+
+    /// The first of these engine arguments that is in force.
+    fn arg(&self, keys: &[&str]) -> Option<Value> {
+        let args = self.engine_args();
+        keys.iter().find_map(|key| args.get(*key)).cloned()
+    }
+
+    /// A whole number among the engine arguments in force.
+    fn engine_arg(&self, keys: &[&str]) -> Option<u64> {
+        self.arg(keys).as_ref().and_then(Value::as_u64)
+    }
+
+    /// Which of these engine arguments the framework's version has.
+    fn known_key<'k>(&self, keys: &[&'k str]) -> Option<&'k str> {
+        keys.iter().find(|key| self.framework.engine_args.contains_key(**key)).copied()
+    }
+
+    /// How many accelerators share every layer of the model; 1 unless the arguments say otherwise.
     fn tensor_parallel(&self) -> u64 {
-        self.engine_arg(&["tensor_parallel_size", "tp_size"]).unwrap_or(1)
+        tensor_parallel(&self.engine_args(), &self.framework.engine_args).unwrap_or(1).max(1)
+    }
+
+    /// How many groups of layers the model is divided into.
+    fn pipeline_parallel(&self) -> u64 {
+        self.engine_arg(&["pipeline_parallel_size", "pp_size"]).unwrap_or(1).max(1)
+    }
+
+    /// The precision that the weights are served in.
+    fn precision(&self) -> Option<&str> {
+        let of_set = self.set.and_then(|set| set.facts.precision.as_deref());
+        self.workload.quantization.as_deref().or(of_set).or(self.model.default_precision.as_deref())
     }
 
     /// The most tokens a request of a scenario needs: input and output.
@@ -90,17 +147,30 @@ impl Facts<'_> {
         };
         self.scenarios.iter().filter_map(|scenario| Some((tokens(scenario)?, scenario.code()))).max()
     }
+
+    /// The most requests in flight at once.
+    fn most_concurrency(&self) -> u64 {
+        self.scenarios.iter().map(|scenario| u64::from(scenario.concurrency)).max().unwrap_or(1)
+    }
+
+    /// How many model servers there will be.
+    fn replicas(&self) -> u64 {
+        match self.resolved {
+            Some(Ok(resolved)) => u64::from(resolved.commands.replicas),
+            _ => 1,
+        }
+    }
 }
 
 /// What a rule found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 enum Finding {
     /// Nothing stands in the way.
     Ok(String),
     /// The run can start, but its numbers may disappoint. With cures.
-    Warning(String, Vec<String>),
+    Warning(String, Vec<Cure>),
     /// The run would fail. With cures.
-    Fails(String, Vec<String>),
+    Fails(String, Vec<Cure>),
     /// The facts are missing.
     Unknown(String),
     /// The rule has nothing to say about this workload.
@@ -108,12 +178,12 @@ enum Finding {
 }
 
 impl Finding {
-    fn fails(message: impl Into<String>, cure: impl Into<String>) -> Self {
-        Self::Fails(message.into(), vec![cure.into()])
+    fn fails(message: impl Into<String>, cure: Cure) -> Self {
+        Self::Fails(message.into(), vec![cure])
     }
 
-    fn warning(message: impl Into<String>, cure: impl Into<String>) -> Self {
-        Self::Warning(message.into(), vec![cure.into()])
+    fn warning(message: impl Into<String>, cure: Cure) -> Self {
+        Self::Warning(message.into(), vec![cure])
     }
 
     fn ok(message: impl Into<String>) -> Self {
@@ -130,16 +200,27 @@ type Rule = (&'static str, &'static str, fn(&Facts<'_>) -> Finding);
 
 const RULES: &[Rule] = &[
     ("server_online", "The server is online", place::server_online),
+    ("clock_in_step", "The server's clock is in step", place::clock_in_step),
     ("endpoint_url", "The endpoint is an address", place::endpoint_url),
     ("framework_available", "The framework is installed", place::framework_available),
     ("tool_available", "The benchmark tool is installed", place::tool_available),
     ("model_present", "The model is on the server", place::model_present),
     ("token_present", "The model's access token is there", place::token_present),
+    ("framework_serves", "The framework serves models of this kind", hardware::framework_serves),
+    ("hardware_supported", "The framework version supports the hardware", hardware::hardware_supported),
+    ("precision_supported", "The hardware computes in the precision", hardware::precision_supported),
     ("quantization_applies", "The quantization is what is served", fit::quantization_applies),
+    ("set_fits", "The engine args set fits", engine::set_fits),
     ("model_fits_memory", "The model fits the memory", fit::model_fits_memory),
-    ("tensor_parallel_divides", "Tensor parallelism divides", fit::tensor_parallel_divides),
-    ("context_covers", "The context covers input and output", fit::context_covers),
+    ("tensor_parallel_divides", "Tensor parallelism divides", hardware::tensor_parallel_divides),
+    ("replicas", "Replicas use the whole server", hardware::replicas),
+    ("context_covers", "The context covers input and output", cache::context_covers),
+    ("kv_cache_fits", "The KV cache holds the requests", cache::kv_cache_fits),
+    ("memory_headroom", "The GPU memory has headroom", engine::memory_headroom),
+    ("host_memory_fits", "The offloaded cache fits the host's memory", cache::host_memory_fits),
     ("load_is_sound", "Requests and concurrency are sound", load::load_is_sound),
+    ("environment_allowed", "The agent passes the environment on", engine::environment_allowed),
+    ("dangerous_args_approved", "Arguments that load code are approved", engine::dangerous_args_approved),
     ("commands_resolve", "The commands resolve", load::commands_resolve),
 ];
 
@@ -147,8 +228,8 @@ const RULES: &[Rule] = &[
 pub fn check(facts: &Facts<'_>) -> Readiness {
     let checks: Vec<ReadinessCheck> =
         RULES.iter().filter_map(|(rule, title, find)| shown(rule, title, find(facts))).collect();
-    let commands = match facts.commands {
-        Some(Ok(commands)) => Some(commands.clone()),
+    let commands = match facts.resolved {
+        Some(Ok(resolved)) => Some(resolved.commands.clone()),
         _ => None,
     };
     Readiness {
@@ -172,7 +253,8 @@ fn shown(rule: &str, title: &str, finding: Finding) -> Option<ReadinessCheck> {
         title: title.to_owned(),
         result: result.to_owned(),
         message,
-        cures,
+        cures: cures.iter().map(|cure| cure.label().to_owned()).collect(),
+        cure: cures,
     })
 }
 

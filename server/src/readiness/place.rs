@@ -3,8 +3,14 @@
 use events::catalogue::EngineArgTemplate;
 use events::server_host::ServerState;
 
+use super::cures::{advice, host, link, set};
 use super::{Facts, Finding};
 use crate::resolve::endpoint;
+
+/// Milliseconds a host's clock may be off before its samples may fall outside the job's window.
+const CLOCK_OFF_MS: f64 = 2000.0;
+/// The variables in which model servers look for a Hugging Face token.
+const TOKENS: &[&str] = &["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"];
 
 /// The server is registered, enrolled and heard.
 pub(super) fn server_online(facts: &Facts<'_>) -> Finding {
@@ -13,28 +19,44 @@ pub(super) fn server_online(facts: &Facts<'_>) -> Finding {
     let Some(server) = facts.server else {
         return Finding::fails(
             format!("{name} is not a server of this organisation."),
-            "Choose a registered server, or add it under Hardware.",
+            link("/hardware", "Choose a registered server, or add it under Hardware."),
         );
     };
     match server.state {
         ServerState::Online => Finding::ok(format!("{name} is online.")),
         ServerState::Stale => Finding::warning(
             format!("{name} has not been heard for more than 2 minutes; jobs stay queued until it returns."),
-            "Check benchtrail-agent on the host, or choose another server.",
+            host("benchtrail-agent doctor", "Check benchtrail-agent on the host, or choose another server."),
         ),
         ServerState::Offline => Finding::fails(
             format!("{name} is offline: no heartbeat for 10 minutes or more."),
-            "Start benchtrail-agent on the host, or choose another server.",
+            host("benchtrail-agent run", "Start benchtrail-agent on the host, or choose another server."),
         ),
         ServerState::Registered => Finding::fails(
             format!("{name} is registered, but its agent has never been heard."),
-            "Run the bootstrap command on the host.",
+            link("/hardware", "Run the bootstrap command on the host."),
         ),
         ServerState::RequiresReonboarding => Finding::fails(
             format!("{name} must be bootstrapped again."),
-            "Make a new bootstrap command under Hardware and run it on the host.",
+            link("/hardware", "Make a new bootstrap command under Hardware and run it on the host."),
         ),
     }
+}
+
+/// The host's clock is near the control plane's.
+pub(super) fn clock_in_step(facts: &Facts<'_>) -> Finding {
+    let Some(offset) = facts.capabilities().and_then(|host| host.clock_offset_ms) else {
+        return Finding::DoesNotApply;
+    };
+    if offset.abs() <= CLOCK_OFF_MS {
+        return Finding::ok(format!("It is off by {offset:.0} ms."));
+    }
+    Finding::warning(
+        format!(
+            "The host's clock is off by {offset:.0} ms: telemetry may fall outside the job's window and be refused."
+        ),
+        host("timedatectl set-ntp true", "Keep the host's clock with NTP."),
+    )
 }
 
 /// An endpoint that runs already has a usable address; a framework that is started has none.
@@ -45,7 +67,9 @@ pub(super) fn endpoint_url(facts: &Facts<'_>) -> Finding {
     match endpoint(facts.workload, facts.is_external()) {
         Ok(Some(url)) => Finding::ok(format!("Load goes to {url}.")),
         Ok(None) => Finding::DoesNotApply,
-        Err(refusal) => Finding::fails(sentence(&refusal.message), refusal.hint.unwrap_or_default()),
+        Err(refusal) => {
+            Finding::fails(sentence(&refusal.message), advice(sentence(&refusal.hint.unwrap_or_default())))
+        }
     }
 }
 
@@ -64,7 +88,10 @@ pub(super) fn tool_available(facts: &Facts<'_>) -> Finding {
 
 fn executable(facts: &Facts<'_>, executable: Option<&String>) -> Finding {
     let Some(executable) = executable else {
-        return Finding::fails("The catalogue does not say how it is started.", "Choose another version.");
+        return Finding::fails(
+            "The catalogue does not say how it is started.",
+            advice("Choose another version."),
+        );
     };
     let Some(capabilities) = facts.capabilities() else {
         return Finding::unknown(format!(
@@ -80,10 +107,13 @@ fn executable(facts: &Facts<'_>, executable: Option<&String>) -> Finding {
     Finding::Fails(
         format!("{executable} is not among the executables that the host's agent may start."),
         vec![
-            format!(
-                "Install {executable} on the host and name it under [executables] in agent.toml, then restart the agent."
+            host(
+                format!("{executable} = []"),
+                format!(
+                    "Install {executable} on the host and name it under [executables] in agent.toml, then restart the agent."
+                ),
             ),
-            "Or choose a framework that the host has.".to_owned(),
+            advice("Or choose a framework that the host has."),
         ],
     )
 }
@@ -106,15 +136,23 @@ pub(super) fn model_present(facts: &Facts<'_>) -> Finding {
         [] => "it has none".to_owned(),
         models => format!("it has {}", models.join(", ")),
     };
-    Finding::Fails(
-        format!("{code} is not on the host; {present}."),
-        vec![
-            format!(
-                "Put the model's file on the host and name it under [models] in agent.toml as \"{code}\", then restart the agent."
-            ),
-            "Or choose a model that the host has.".to_owned(),
-        ],
-    )
+    let mut cures = vec![host(
+        format!("\"{code}\" = \"/path/to/model.gguf\""),
+        format!(
+            "Put the model's file on the host and name it under [models] in agent.toml as \"{code}\", then restart the agent."
+        ),
+    )];
+    match capabilities.models.first() {
+        Some(model) => {
+            cures.push(set(
+                "p_model_code",
+                model.as_str(),
+                format!("Or choose a model that the host has: {model}."),
+            ));
+        }
+        None => cures.push(advice("Or choose a server that has the model.")),
+    }
+    Finding::Fails(format!("{code} is not on the host; {present}."), cures)
 }
 
 /// A gated model that the framework downloads needs a token on the host.
@@ -122,13 +160,23 @@ pub(super) fn token_present(facts: &Facts<'_>) -> Finding {
     if !facts.model.gated || !facts.loads_model() || reads_model_file(facts) {
         return Finding::DoesNotApply;
     }
-    Finding::warning(
-        format!(
-            "{} is gated: its weights are given only to holders of an accepted token.",
-            facts.workload.model_code
-        ),
-        "Accept the model's licence on Hugging Face and set HF_TOKEN on the host, in the agent's environment.",
-    )
+    let code = &facts.workload.model_code;
+    let on_the_host = facts.capabilities().is_some_and(|host| host.models.contains(code));
+    let secrets = facts.capabilities().and_then(|host| host.secrets.as_ref());
+    if on_the_host
+        || secrets.is_some_and(|secrets| TOKENS.iter().any(|name| secrets.iter().any(|s| s == name)))
+    {
+        return Finding::ok(format!(
+            "{code} is gated; the host has a Hugging Face token, or the model itself."
+        ));
+    }
+    let message = format!("{code} is gated: its weights are given only to holders of an accepted token.");
+    let cures = vec![
+        link(&format!("https://huggingface.co/{code}"), "Accept the model's licence on Hugging Face."),
+        host("HF_TOKEN=…", "Set HF_TOKEN on the host, in the agent's environment, and restart the agent."),
+    ];
+    let known = secrets.is_some() && !facts.model.unverified.iter().any(|field| field == "gated");
+    if known { Finding::Fails(message, cures) } else { Finding::Warning(message, cures) }
 }
 
 /// Whether the framework's command is given the model as a file of the host's.

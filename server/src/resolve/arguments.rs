@@ -40,8 +40,23 @@ impl FlagStyle {
 pub(super) struct Emitted {
     /// The elements, in the order of the arguments' keys.
     pub(super) argv: Vec<String>,
-    /// The flags among them that load code or read paths.
-    pub(super) dangerous: Vec<String>,
+    /// Environment variables, for arguments that are such.
+    pub(super) env: BTreeMap<String, String>,
+    /// Those that load code or read paths: key, flag, value.
+    pub(super) dangerous: Vec<(String, String, Value)>,
+}
+
+/// Holds typed values to their templates.
+///
+/// # Errors
+/// `unknown_argument` with the nearest key, `bad_argument` with the rule that was broken.
+pub fn check_values(
+    what: &str,
+    args: &BTreeMap<String, Value>,
+    templates: &BTreeMap<String, EngineArgTemplate>,
+    style: FlagStyle,
+) -> Result<(), Refusal> {
+    emit(what, args, templates, style).map(|_| ())
 }
 
 /// Emits arguments as flags. How many elements come out depends on the keys and the style, never on the text of a
@@ -61,6 +76,16 @@ pub(super) fn emit(
         let Some(text) = text_of(what, key, value, template)? else { continue };
         let flag = &template.cli_flag;
         match (text, style) {
+            (Text::Off(flag), _) => {
+                emitted.argv.push(flag);
+                continue;
+            }
+            (Text::Value(text), _) if template.env => {
+                emitted.env.insert(flag.clone(), text);
+            }
+            (Text::Switch, _) if template.env => {
+                emitted.env.insert(flag.clone(), "1".to_owned());
+            }
             (Text::Switch, _) => emitted.argv.push(flag.clone()),
             (Text::Value(text), FlagStyle::Equals) => emitted.argv.push(format!("{flag}={text}")),
             (Text::Value(text), FlagStyle::Separate) => {
@@ -69,7 +94,7 @@ pub(super) fn emit(
             }
         }
         if template.dangerous {
-            emitted.dangerous.push(flag.clone());
+            emitted.dangerous.push((key.clone(), flag.clone(), value.clone()));
         }
     }
     Ok(emitted)
@@ -87,6 +112,8 @@ fn unknown(what: &str, key: &str, templates: &BTreeMap<String, EngineArgTemplate
 enum Text {
     /// The flag alone.
     Switch,
+    /// The flag that switches off what is on by default.
+    Off(String),
     /// The flag with a value.
     Value(String),
 }
@@ -114,10 +141,16 @@ fn text_of(
             if *on {
                 return Ok(Some(Text::Switch));
             }
+            if let Some(off) = &template.off_flag {
+                return Ok(Some(Text::Off(off.clone())));
+            }
             if template.default == Value::Bool(true) {
                 return Err(bad("true: this switch can only be switched on".to_owned()));
             }
             return Ok(None);
+        }
+        "int" | "float" if value.as_str().is_some_and(|word| template.words.iter().any(|w| w == word)) => {
+            value.as_str().unwrap_or_default().to_owned()
         }
         "int" => match value.as_i64() {
             Some(number) if in_range(number as f64) => number.to_string(),
@@ -152,10 +185,12 @@ fn text_of(
 }
 
 fn range(template: &EngineArgTemplate) -> String {
-    match (template.min, template.max) {
+    let range = match (template.min, template.max) {
         (Some(min), Some(max)) => format!(" from {min} to {max}"),
         (Some(min), None) => format!(" of at least {min}"),
         (None, Some(max)) => format!(" of at most {max}"),
         (None, None) => String::new(),
-    }
+    };
+    let words: Vec<String> = template.words.iter().map(|word| format!(", or {word}")).collect();
+    format!("{range}{}", words.concat())
 }

@@ -23,35 +23,47 @@ pub fn context_per_request(scenario: &ScenarioSpec) -> u64 {
     needed.next_multiple_of(CONTEXT_STEP)
 }
 
-/// The engine arguments that follow: slots and context, and the quantization. What the workload sets stands above them.
+/// The engine arguments that follow: slots and context, and the quantization. What the set and the workload say stands
+/// above them.
 pub fn derived_engine_args(inputs: &Inputs<'_>) -> BTreeMap<String, Value> {
     let mut args = slots_and_context(inputs);
-    if let Some(quantization) = &inputs.workload.quantization {
+    let quantization = inputs.workload.quantization.as_ref();
+    // A set for this precision knows how to serve it; its weights may be in it already, and say so themselves.
+    let by_the_set =
+        inputs.set.is_some_and(|set| set.facts.precision.as_ref() == quantization && quantization.is_some());
+    if let Some(quantization) = quantization.filter(|_| !by_the_set) {
         args.extend(quantization_arg(inputs.framework, quantization));
     }
     args
 }
 
-/// For frameworks whose slots share one context (llama.cpp): as many slots as requests in flight, and a context that
-/// holds what all of them need. A server that is kept for the whole run is sized for its largest scenario; otherwise for
-/// the job's own, so that a scenario's command does not depend on what else is run. A workload that sets the number of
-/// slots itself gets a context for that many.
+/// For frameworks whose requests have slots: as many as requests in flight, and a context that holds what they need,
+/// which all slots share (llama.cpp) or each has (Ollama). A server that is kept for the whole run is sized for its
+/// largest scenario; otherwise for the job's own, so that a scenario's command does not depend on what else is run. A
+/// workload that sets the number of slots itself gets a context for that many.
 fn slots_and_context(inputs: &Inputs<'_>) -> BTreeMap<String, Value> {
     let known = &inputs.framework.engine_args;
-    if !known.contains_key("ctx_size") || !known.contains_key("parallel") {
+    let (slots_key, context_key, shared) = if known.contains_key("ctx_size") && known.contains_key("parallel")
+    {
+        ("parallel", "ctx_size", true)
+    } else if known.contains_key("num_parallel") && known.contains_key("context_length") {
+        ("num_parallel", "context_length", false)
+    } else {
         return BTreeMap::new();
-    }
+    };
     let keeps = inputs.workload.keep_server && !inputs.run_scenarios.is_empty();
     let scenarios = if keeps { inputs.run_scenarios } else { std::slice::from_ref(inputs.scenario) };
     let slots = scenarios.iter().map(|scenario| u64::from(scenario.concurrency)).max().unwrap_or(1);
-    let slots = match inputs.workload.engine_args.get("parallel").and_then(Value::as_u64) {
+    let of_set = inputs.set.and_then(|set| set.facts.values.get(slots_key));
+    let slots = match inputs.workload.engine_args.get(slots_key).or(of_set).and_then(Value::as_u64) {
         Some(set @ 1..) => set,
         _ => slots,
     };
     let each = scenarios.iter().map(context_per_request).max().unwrap_or(CONTEXT_STEP);
+    let context = if shared { each.saturating_mul(slots) } else { each };
     BTreeMap::from([
-        ("parallel".to_owned(), Value::from(slots)),
-        ("ctx_size".to_owned(), Value::from(each.saturating_mul(slots))),
+        (slots_key.to_owned(), Value::from(slots)),
+        (context_key.to_owned(), Value::from(context)),
     ])
 }
 

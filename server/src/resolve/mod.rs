@@ -6,22 +6,26 @@
 
 mod arguments;
 mod derived;
+mod engine_args_set;
 mod nearest;
+mod parallel;
 mod template;
 
 use std::collections::BTreeMap;
 
 use events::catalogue::{FrameworkRegistered, ToolRegistered};
-use events::job::ResolvedCommands;
+use events::job::{CompanionCommand, ResolvedCommands};
 use events::workload::{ScenarioSpec, WorkloadSpec};
 use serde_json::Value;
 use url::Url;
 
 use crate::domain::Refusal;
 
-pub use arguments::FlagStyle;
+pub use arguments::{FlagStyle, check_values};
 pub use derived::{context_per_request, derived_engine_args, quantization_arg};
+pub use engine_args_set::{SetInForce, older};
 pub use nearest::nearest;
+pub use parallel::{Replicas, gpus_per_replica, tensor_parallel};
 pub use template::{AGENT_PLACEHOLDERS, check_template};
 
 use arguments::{Emitted, emit};
@@ -60,6 +64,34 @@ pub struct Inputs<'a> {
     pub framework: &'a FrameworkRegistered,
     /// The tool in the catalogue.
     pub tool: &'a ToolRegistered,
+    /// The set of engine arguments that the workload names, in the version it was made with.
+    pub set: Option<&'a SetInForce>,
+    /// The sidecars that the set needs, by framework code.
+    pub sidecars: &'a BTreeMap<String, FrameworkRegistered>,
+    /// The host's accelerators; unknown while no server is chosen.
+    pub gpus: Option<u32>,
+}
+
+/// An argument in force that loads code or reads paths.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DangerousArg {
+    /// The framework's, sidecar's or tool's code.
+    pub program: String,
+    /// The argument's key.
+    pub key: String,
+    /// Its flag.
+    pub flag: String,
+    /// Its value.
+    pub value: Value,
+}
+
+/// A job's commands, and what about them must have been approved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// The commands.
+    pub commands: ResolvedCommands,
+    /// The arguments that load code or read paths.
+    pub dangerous: Vec<DangerousArg>,
 }
 
 /// The commands of a job.
@@ -67,59 +99,155 @@ pub struct Inputs<'a> {
 /// # Errors
 /// A [`Refusal`] that names the argument, the placeholder or the endpoint that is at fault.
 pub fn resolve(inputs: &Inputs<'_>) -> Result<ResolvedCommands, Refusal> {
-    let Inputs { workload, scenario, framework, tool, .. } = *inputs;
+    resolve_all(inputs).map(|resolved| resolved.commands)
+}
+
+/// The commands of a job, and the arguments among them that must have been approved.
+///
+/// # Errors
+/// A [`Refusal`] that names the argument, the placeholder or the endpoint that is at fault.
+pub fn resolve_all(inputs: &Inputs<'_>) -> Result<Resolved, Refusal> {
+    let Inputs { workload, scenario, framework, tool, set, .. } = *inputs;
     let external = workload.framework_code == FRAMEWORK_OPENAI;
     let endpoint_url = endpoint(workload, external)?;
-    if let Some(set) = &workload.engine_args_set_code {
-        return Err(Refusal::invalid(
-            "unknown_engine_args_set",
-            format!("there is no engine args set {set:?}"),
-        )
-        .hint("set the flags in p_engine_args"));
+    if framework.sidecar {
+        let message = format!("{} only runs beside another framework's server", workload.framework_code);
+        return Err(Refusal::invalid("sidecar_only", message).hint(
+            "choose the framework that serves the model; a set of engine arguments brings its sidecars",
+        ));
+    }
+    if let Some(set) = set {
+        set.check(workload)?;
     }
     let served_model = served_model_name(workload)?;
-    let values = values(scenario, workload, &served_model);
+    let weights = weights(inputs);
+    let values = values(scenario, workload, &served_model, weights);
 
     let engine = engine_args(inputs)?;
-    let (serve_argv, dangerous_flags) = if external {
-        (Vec::new(), Vec::new())
-    } else {
-        let mut argv = template::fill("the framework's command", &framework.serve_argv, &values)?;
-        let flags = emit(
-            "engine argument",
-            &engine,
-            &framework.engine_args,
-            FlagStyle::parse(&framework.flag_style)?,
-        )?;
-        argv.extend(flags.argv);
-        (argv, flags.dangerous)
+    let mut serve = Serve::default();
+    if !external {
+        serve = serve_commands(inputs, &engine, &values)?;
+    }
+    let replicas = match external {
+        true => Replicas::ONE,
+        false => Replicas::of(inputs, &engine),
     };
 
     let mut tool_argv = template::fill("the tool's command", &tool.argv, &values)?;
+    if replicas.count > 1 {
+        tool_argv.extend(template::fill("the tool's command", &tool.endpoints_argv, &values)?);
+    }
     let flags = tool_flags(inputs)?;
     tool_argv.extend(flags.argv);
+    serve.take_dangerous(&workload.tool_code, flags.dangerous);
 
     let templates = [
         (!external).then(|| format!("{}/{}/serve", workload.framework_code, workload.framework_version)),
         Some(format!("{}/run", workload.tool_code)),
     ];
-    Ok(ResolvedCommands {
-        serve_argv,
+    let commands = ResolvedCommands {
+        serve_argv: serve.argv,
         tool_argv,
-        serve_env: BTreeMap::new(),
+        serve_env: serve.env,
         readiness_path: framework.readiness_path.clone(),
         readiness_timeout_s: framework.readiness_timeout_s,
         job_timeout_s: job_timeout(workload)?,
         endpoint_url,
         templates: templates.into_iter().flatten().collect(),
-        dangerous_flags: dangerous_flags.into_iter().chain(flags.dangerous).collect(),
-    })
+        dangerous_flags: serve.dangerous.iter().map(|arg| arg.flag.clone()).collect(),
+        engine_args: engine,
+        engine_args_set: set.map(SetInForce::reference),
+        weights: (weights != workload.model_code).then(|| weights.to_owned()),
+        replicas: replicas.count,
+        gpus_per_replica: replicas.gpus_each,
+        companions: serve.companions,
+    };
+    Ok(Resolved { commands, dangerous: serve.dangerous })
 }
 
-/// The engine arguments in force: what the scenario asks for, and over it what the workload sets.
+/// What is started to serve the model.
+#[derive(Debug, Default)]
+struct Serve {
+    argv: Vec<String>,
+    env: BTreeMap<String, String>,
+    companions: Vec<CompanionCommand>,
+    dangerous: Vec<DangerousArg>,
+}
+
+impl Serve {
+    fn take_dangerous(&mut self, program: &str, args: Vec<(String, String, Value)>) {
+        self.dangerous.extend(args.into_iter().map(|(key, flag, value)| DangerousArg {
+            program: program.to_owned(),
+            key,
+            flag,
+            value,
+        }));
+    }
+}
+
+fn serve_commands(
+    inputs: &Inputs<'_>,
+    engine: &BTreeMap<String, Value>,
+    values: &Values,
+) -> Result<Serve, Refusal> {
+    let Inputs { workload, framework, set, .. } = *inputs;
+    let mut serve = Serve {
+        argv: template::fill("the framework's command", &framework.serve_argv, values)?,
+        ..Serve::default()
+    };
+    let (own, of_sidecars): (BTreeMap<_, _>, BTreeMap<_, _>) = engine
+        .iter()
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .partition(|(key, _)| !key.contains('.'));
+    let style = FlagStyle::parse(&framework.flag_style)?;
+    let flags = emit("engine argument", &own, &framework.engine_args, style)?;
+    serve.argv.extend(flags.argv);
+    for (name, value) in &framework.serve_env {
+        let filled = template::fill("the framework's environment", std::slice::from_ref(value), values)?;
+        serve.env.extend(filled.into_iter().map(|value| (name.clone(), value)));
+    }
+    serve.env.extend(set.map(|set| set.facts.env.clone()).unwrap_or_default());
+    serve.env.extend(flags.env);
+    serve.take_dangerous(&workload.framework_code, flags.dangerous);
+
+    for companion in &framework.companions {
+        let argv = template::fill(&format!("the command of {}", companion.name), &companion.argv, values)?;
+        serve.companions.push(CompanionCommand { name: companion.name.clone(), argv });
+    }
+    for companion in set.map(|set| set.facts.companions.as_slice()).unwrap_or_default() {
+        let code = &companion.framework_code;
+        let sidecar = inputs.sidecars.get(code).ok_or_else(|| {
+            Refusal::unready("unknown_sidecar", format!("the set needs {code}, which the catalogue has not"))
+        })?;
+        let prefix = format!("{code}.");
+        let args = of_sidecars
+            .iter()
+            .filter_map(|(key, value)| Some((key.strip_prefix(&prefix)?.to_owned(), value.clone())))
+            .collect();
+        let mut argv = template::fill(&format!("the command of {code}"), &sidecar.serve_argv, values)?;
+        let style = FlagStyle::parse(&sidecar.flag_style)?;
+        let flags = emit(&format!("argument of {code}"), &args, &sidecar.engine_args, style)?;
+        argv.extend(flags.argv);
+        serve.companions.push(CompanionCommand { name: code.clone(), argv });
+        serve.take_dangerous(code, flags.dangerous);
+    }
+    Ok(serve)
+}
+
+/// The weights that the framework loads: those that the set of engine arguments was written for, where it is one for
+/// the workload's model, or else those that the model's code names.
+fn weights<'a>(inputs: &Inputs<'a>) -> &'a str {
+    let model = &inputs.workload.model_code;
+    let of_set = inputs.set.filter(|set| set.facts.model_code.as_ref() == Some(model));
+    of_set.and_then(|set| set.facts.model_id.as_deref()).unwrap_or(model)
+}
+
+/// The engine arguments in force: what the scenario asks for, over it what the set says, and over that what the
+/// workload sets; null takes one away.
 ///
 /// # Errors
-/// `engine_args_without_engine` when there is no engine to give them to.
+/// `engine_args_without_engine` when there is no engine to give them to; `unknown_argument` for a sidecar's argument
+/// without the sidecar.
 pub fn engine_args(inputs: &Inputs<'_>) -> Result<BTreeMap<String, Value>, Refusal> {
     let workload = inputs.workload;
     if workload.framework_code == FRAMEWORK_OPENAI {
@@ -133,7 +261,30 @@ pub fn engine_args(inputs: &Inputs<'_>) -> Result<BTreeMap<String, Value>, Refus
         return Ok(BTreeMap::new());
     }
     let mut args = derived_engine_args(inputs);
-    args.extend(workload.engine_args.clone());
+    args.extend(named_args(inputs)?);
+    args.retain(|_, value| !value.is_null());
+    Ok(args)
+}
+
+/// What the set says, and over it what the workload sets, null included.
+fn named_args(inputs: &Inputs<'_>) -> Result<BTreeMap<String, Value>, Refusal> {
+    let mut args = inputs.set.map(SetInForce::args).unwrap_or_default();
+    for (key, value) in &inputs.workload.engine_args {
+        let known = match key.split_once('.') {
+            None => value.is_null().then(|| inputs.framework.engine_args.contains_key(key)),
+            Some((sidecar, key)) => {
+                let needed = inputs.set.is_some_and(|set| set.needs(sidecar));
+                Some(needed && inputs.sidecars.get(sidecar).is_some_and(|s| s.engine_args.contains_key(key)))
+            }
+        };
+        if known == Some(false) {
+            let message =
+                format!("there is no engine argument {:?}", key.chars().take(100).collect::<String>());
+            return Err(Refusal::invalid("unknown_argument", message)
+                .hint("the catalogue lists the arguments of each framework version; a sidecar's need a set with that sidecar"));
+        }
+        args.insert(key.clone(), value.clone());
+    }
     Ok(args)
 }
 
@@ -165,13 +316,14 @@ fn tool_flags(inputs: &Inputs<'_>) -> Result<Emitted, Refusal> {
     emit("tool argument", &args, &tool.args, FlagStyle::Equals)
 }
 
-fn values(scenario: &ScenarioSpec, workload: &WorkloadSpec, served_model: &str) -> Values {
+fn values(scenario: &ScenarioSpec, workload: &WorkloadSpec, served_model: &str, weights: &str) -> Values {
     let mut values = Values::default();
     values.own("concurrency", scenario.concurrency);
     values.own("num_requests", scenario.num_requests);
     values.own("scenario_code", scenario.code());
     values.own("streaming_flag", if scenario.streaming { "--streaming" } else { "--no-streaming" });
     values.user("model_code", &workload.model_code);
+    values.user("model", weights);
     values.user("served_model_name", served_model);
     values
 }
@@ -242,5 +394,7 @@ pub fn endpoint(workload: &WorkloadSpec, external: bool) -> Result<Option<String
     Ok(Some(text.clone()))
 }
 
+#[cfg(test)]
+mod golden;
 #[cfg(test)]
 mod tests;

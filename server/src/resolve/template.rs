@@ -16,11 +16,19 @@ pub const AGENT_PLACEHOLDERS: &[&str] = &[
     "agent.progress",
     "agent.data_log",
     "agent.request_log",
+    "agent.endpoints",
 ];
 
 /// Placeholders that the control plane fills.
-const OWN_PLACEHOLDERS: &[&str] =
-    &["concurrency", "num_requests", "scenario_code", "streaming_flag", "model_code", "served_model_name"];
+const OWN_PLACEHOLDERS: &[&str] = &[
+    "concurrency",
+    "num_requests",
+    "scenario_code",
+    "streaming_flag",
+    "model_code",
+    "model",
+    "served_model_name",
+];
 
 /// The longest value a placeholder or a flag may take, bytes.
 pub(super) const MAX_VALUE: usize = 4096;

@@ -24,7 +24,7 @@ fn known(code: &str, version: &str) -> Known {
         panic!()
     };
     let Event::ToolRegistered(tool) = take("tool/_/metrumbench-llm") else { panic!() };
-    Known { framework, tool }
+    Known { framework: *framework, tool }
 }
 
 fn spec(code: &str, version: &str, args: Value) -> WorkloadSpec {
@@ -45,6 +45,9 @@ fn resolved(spec: &WorkloadSpec, scenario: &ScenarioSpec) -> Result<ResolvedComm
         run_scenarios: std::slice::from_ref(scenario),
         framework: &known.framework,
         tool: &known.tool,
+        set: None,
+        sidecars: &BTreeMap::new(),
+        gpus: None,
     })
 }
 
@@ -155,6 +158,9 @@ fn a_kept_server_is_sized_for_the_largest_scenario_of_its_run() {
             run_scenarios: &run,
             framework: &known.framework,
             tool: &known.tool,
+            set: None,
+            sidecars: &BTreeMap::new(),
+            gpus: None,
         };
         resolve(&inputs).unwrap().serve_argv
     };
@@ -246,6 +252,9 @@ fn an_unresolved_placeholder_stops_the_run_and_is_named() {
         run_scenarios: &[],
         framework: &known.framework,
         tool: &known.tool,
+        set: None,
+        sidecars: &BTreeMap::new(),
+        gpus: None,
     };
     let refusal = resolve(&inputs).unwrap_err();
     assert_eq!(refusal.code, "unresolved_placeholder");

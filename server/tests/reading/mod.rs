@@ -218,6 +218,7 @@ impl Story {
             tool_code: "metrumbench-llm".into(),
             quantization: Some("fp8".into()),
             engine_args_set_code: None,
+            engine_args_set_version: None,
             engine_args: [("tensor_parallel_size".to_owned(), serde_json::json!(2))].into(),
             tool_args: Default::default(),
             endpoint_url: None,
@@ -260,13 +261,19 @@ impl Story {
             gated: true,
             license: None,
             sources: vec![],
+            ..ModelRegistered::default()
         };
-        one(StreamKey::new("model", &["_", "meta-llama/Llama-3.1-8B"]), Event::ModelRegistered(model)).await;
+        one(
+            StreamKey::new("model", &["_", "meta-llama/Llama-3.1-8B"]),
+            Event::ModelRegistered(Box::new(model)),
+        )
+        .await;
         let tool = ToolRegistered {
             display_name: "metrumbench-llm".into(),
             modality: "llm".into(),
             argv: vec!["metrumbench-llm".into()],
             args: Default::default(),
+            endpoints_argv: vec![],
         };
         one(StreamKey::new("tool", &["_", "metrumbench-llm"]), Event::ToolRegistered(tool)).await;
         let server = self.server().stream();
@@ -322,6 +329,12 @@ impl Story {
                     endpoint_url: None,
                     templates: vec![],
                     dangerous_flags: vec![],
+                    engine_args: Default::default(),
+                    engine_args_set: None,
+                    weights: None,
+                    replicas: 1,
+                    gpus_per_replica: None,
+                    companions: vec![],
                 },
             };
             one(self.job(c).stream(), Event::JobCreated(Box::new(created))).await;
@@ -335,6 +348,8 @@ impl Story {
             serve_argv: vec!["vllm".into(), "serve".into(), "--port=8000".into()],
             endpoint_urls: vec!["http://127.0.0.1:8000".into()],
             kept_from: None,
+            further_argv: vec![],
+            gpu_sets: vec![],
         };
         let running = JobRunning {
             attempt: 1,

@@ -15,7 +15,14 @@ fn agent() -> String {
 }
 
 fn serving(attempt: u32) -> JobReport {
-    JobReport::Serving(JobServing { attempt, serve_argv: vec![], endpoint_urls: vec![], kept_from: None })
+    JobReport::Serving(JobServing {
+        attempt,
+        serve_argv: vec![],
+        endpoint_urls: vec![],
+        kept_from: None,
+        further_argv: vec![],
+        gpu_sets: vec![],
+    })
 }
 
 fn running(attempt: u32) -> JobReport {

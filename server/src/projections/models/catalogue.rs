@@ -1,5 +1,9 @@
-//! The catalogue: `v_models`, `v_frameworks`, `v_server_configs`, `v_tools`. Everyone may read it.
+//! The catalogue: `v_models`, `v_frameworks`, `v_accelerator_types`, `v_server_configs`, `v_tools`, the three layers of
+//! engine arguments, and what was approved of them. Everyone may read the platform's entries, an organisation its own.
 
+use events::catalogue::{
+    AcceleratorRegistered, EngineArgsSetRegistered, FrameworkRegistered, ModelRegistered,
+};
 use events::envelope::Recorded;
 use events::keys::PLATFORM_ORG;
 use events::{Event, Timestamp};
@@ -13,6 +17,7 @@ use crate::projections::{AnyTable, FoldError, Projection};
 /// What every catalogue row has besides its facts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Entry {
+    custom: bool,
     registered_at: Timestamp,
     position: i64,
     org: String,
@@ -23,6 +28,7 @@ pub struct Entry {
 impl Entry {
     fn of(recorded: &Recorded) -> Self {
         Self {
+            custom: recorded.stream.org() != PLATFORM_ORG,
             registered_at: recorded.recorded_at,
             position: recorded.position,
             org: recorded.stream.org().to_owned(),
@@ -33,8 +39,9 @@ impl Entry {
         }
     }
 
-    fn columns() -> [Column; 5] {
+    fn columns() -> [Column; 6] {
         [
+            Column::shown("custom", Kind::Bool),
             Column::shown("registered_at", Kind::Time),
             Column::shown("position", Kind::Int),
             Column::hidden("org", Kind::Text),
@@ -58,7 +65,7 @@ macro_rules! catalogue_row {
         impl Row for $row {
             type Key = $key;
             const TABLE: &'static str = $table;
-            const KEY: &'static [&'static str] = &[$(stringify!($key_column)),*];
+            const KEY: &'static [&'static str] = &["org", $(stringify!($key_column)),*];
 
             fn columns() -> Vec<Column> {
                 let mut columns = vec![$(Column::shown(stringify!($field), Kind::$kind)),*];
@@ -66,52 +73,118 @@ macro_rules! catalogue_row {
                 columns
             }
             fn key(&self) -> Self::Key {
-                catalogue_key(($(self.$key_column.clone(),)*))
+                (self.entry.org.clone(), $(self.$key_column.clone()),*)
             }
         }
     };
 }
 
-/// A key of one part is that part; of several, a tuple.
-trait CatalogueKey {
-    type Key;
-    fn key(self) -> Self::Key;
-}
-impl CatalogueKey for (String,) {
-    type Key = String;
-    fn key(self) -> String {
-        self.0
-    }
-}
-impl CatalogueKey for (String, String) {
-    type Key = (String, String);
-    fn key(self) -> (String, String) {
-        self
-    }
-}
-fn catalogue_key<K: CatalogueKey>(parts: K) -> K::Key {
-    parts.key()
-}
-
 catalogue_row!(
     /// A model.
-    ModelRow, "models", String, [model_code], {
+    ModelRow, "models", (String, String), [model_code], {
     model_code: String = Text,
     display_name: String = Text,
     modality: String = Text,
     family: String = Text,
     params_b_total: Option<f64> = Float,
+    params_b_active: Option<f64> = Float,
     max_context: Option<u32> = Int,
+    layers: Option<u32> = Int,
+    hidden_size: Option<u32> = Int,
     attention_heads: Option<u32> = Int,
+    kv_heads: Option<u32> = Int,
+    head_dim: Option<u32> = Int,
+    attention_kind: Option<String> = Text,
+    kv_cache_layers: Option<u32> = Int,
+    kv_bytes_per_token_16bit: Option<f64> = Float,
+    sliding_window: Option<u32> = Int,
+    experts: Option<u32> = Int,
+    experts_per_token: Option<u32> = Int,
     default_precision: Option<String> = Text,
+    precisions: Vec<String> = Json,
     gated: bool = Bool,
     license: Option<String> = Text,
+    field_notes: Value = Json,
+    unverified: Vec<String> = Json,
     sources: Vec<String> = Json,
 });
 
 catalogue_row!(
+    /// An accelerator type.
+    AcceleratorRow, "accelerator_types", (String, String), [accelerator_code], {
+    accelerator_code: String = Text,
+    display_name: String = Text,
+    vendor: String = Text,
+    kind: String = Text,
+    memory_gb: f64 = Float,
+    bandwidth_gb_s: Option<f64> = Float,
+    tdp_w: Option<f64> = Float,
+    precisions: Vec<String> = Json,
+    interconnect: Option<String> = Text,
+    launch_year: Option<u32> = Int,
+    compute_capability: Option<String> = Text,
+    price_per_hour_usd: Option<f64> = Float,
+    price_source: Option<String> = Text,
+    price_date: Option<String> = Text,
+    other_prices: Value = Json,
+    notes: Option<String> = Text,
+    unverified: Vec<String> = Json,
+    sources: Vec<String> = Json,
+});
+
+catalogue_row!(
+    /// A set of engine arguments.
+    EngineArgsSetRow, "engine_args_sets", (String, String), [set_code], {
+    set_code: String = Text,
+    display_name: Option<String> = Text,
+    framework_code: String = Text,
+    framework_version: String = Text,
+    min_framework_version: Option<String> = Text,
+    tool_scope: Option<String> = Text,
+    model_code: Option<String> = Text,
+    model_link: Option<String> = Text,
+    model_id: Option<String> = Text,
+    model_family: Option<String> = Text,
+    variant: Option<String> = Text,
+    precision: Option<String> = Text,
+    accelerator_codes: Vec<String> = Json,
+    gpu_count: Option<u32> = Int,
+    nodes: Option<u32> = Int,
+    vram_minimum_gb: Option<f64> = Float,
+    engine_args: Value = Json,
+    env: Value = Json,
+    companions: Value = Json,
+    unsupported_flags: Vec<String> = Json,
+    verified: bool = Bool,
+    curated: bool = Bool,
+    named_in_seeds: bool = Bool,
+    archived: bool = Bool,
+    version: i64 = Int,
+    hardware_status: Option<String> = Text,
+    cautions: Vec<String> = Json,
+    notes: Option<String> = Text,
+    derivation: Option<String> = Text,
+    reference: Option<String> = Text,
+    source_url: Option<String> = Text,
+    source: Option<String> = Text,
+    cloned_from: Option<String> = Text,
+});
+
+catalogue_row!(
+    /// An argument that loads code or reads paths, as an administrator judged it.
+    ApprovalRow, "approvals", (String, String, String, String), [program_code, model_code, key], {
+    program_code: String = Text,
+    model_code: String = Text,
+    key: String = Text,
+    value: Value = Json,
+    approved: bool = Bool,
+    reason: Option<String> = Text,
+    decided_by: String = Text,
+});
+
+catalogue_row!(
     /// A framework version.
-    FrameworkRow, "frameworks", (String, String), [framework_code, framework_version], {
+    FrameworkRow, "frameworks", (String, String, String), [framework_code, framework_version], {
     framework_code: String = Text,
     framework_version: String = Text,
     display_name: String = Text,
@@ -119,14 +192,24 @@ catalogue_row!(
     flag_style: String = Text,
     readiness_path: String = Text,
     readiness_timeout_s: u32 = Int,
+    serve_env: Value = Json,
+    companions: Value = Json,
+    sidecar: bool = Bool,
     engine_args: Value = Json,
     container_image: Option<String> = Text,
+    container_images: Value = Json,
+    support_level: Option<String> = Text,
+    vendors: Vec<String> = Json,
+    modalities: Vec<String> = Json,
+    min_compute_capability: Option<String> = Text,
+    metrics_path: Option<String> = Text,
+    default_port: Option<u32> = Int,
     sources: Vec<String> = Json,
 });
 
 catalogue_row!(
     /// A server configuration.
-    ConfigRow, "server_configs", String, [config_code], {
+    ConfigRow, "server_configs", (String, String), [config_code], {
     config_code: String = Text,
     display_name: String = Text,
     accelerator_code: Option<String> = Text,
@@ -137,25 +220,35 @@ catalogue_row!(
 
 catalogue_row!(
     /// A benchmark tool.
-    ToolRow, "tools", String, [tool_code], {
+    ToolRow, "tools", (String, String), [tool_code], {
     tool_code: String = Text,
     display_name: String = Text,
     modality: String = Text,
     argv: Vec<String> = Json,
     args: Value = Json,
+    endpoints_argv: Vec<String> = Json,
 });
 
-/// Folds `model.registered`, `framework.registered`, `config.registered`, `tool.registered`.
+/// Folds the catalogue's events.
 #[derive(Debug, Default)]
 pub struct Catalogue {
     models: Table<ModelRow>,
+    accelerators: Table<AcceleratorRow>,
     frameworks: Table<FrameworkRow>,
+    sets: Table<EngineArgsSetRow>,
     configs: Table<ConfigRow>,
     tools: Table<ToolRow>,
+    approvals: Table<ApprovalRow>,
 }
 
 fn json<T: Serialize>(value: &T) -> Result<Value, FoldError> {
     serde_json::to_value(value).map_err(|e| FoldError(e.to_string()))
+}
+
+/// The parts of a stream's key after the organisation.
+fn parts<const N: usize>(recorded: &Recorded) -> Result<[String; N], FoldError> {
+    let parts: Vec<String> = recorded.stream.parts().into_iter().skip(1).collect();
+    parts.try_into().map_err(|_| FoldError(format!("{} does not have {N} parts", recorded.stream)))
 }
 
 impl Projection for Catalogue {
@@ -163,82 +256,262 @@ impl Projection for Catalogue {
         "catalogue"
     }
     fn version(&self) -> i32 {
-        1
+        2
     }
     fn interests(&self) -> &'static [&'static str] {
-        &["model.registered", "framework.registered", "config.registered", "tool.registered"]
+        &[
+            "model.registered",
+            "accelerator.registered",
+            "framework.registered",
+            "engine_args_set.registered",
+            "engine_args_set.archived",
+            "config.registered",
+            "tool.registered",
+            "approval.granted",
+            "approval.revoked",
+        ]
     }
     fn tables(&mut self) -> Vec<&mut dyn AnyTable> {
-        vec![&mut self.models, &mut self.frameworks, &mut self.configs, &mut self.tools]
+        vec![
+            &mut self.models,
+            &mut self.accelerators,
+            &mut self.frameworks,
+            &mut self.sets,
+            &mut self.configs,
+            &mut self.tools,
+            &mut self.approvals,
+        ]
     }
-    fn wants(&mut self, _: &Recorded, _: &Event) {
-        // Each event says everything about its subject: nothing earlier is looked at.
+    fn wants(&mut self, recorded: &Recorded, event: &Event) {
+        // Most events say everything about their subject. These change a part of what is there.
+        let org = recorded.stream.org().to_owned();
+        match event {
+            Event::EngineArgsSetArchived(_) => {
+                if let Ok([code]) = parts::<1>(recorded) {
+                    self.sets.want((org, code));
+                }
+            }
+            Event::ApprovalRevoked(revoked) => {
+                if let Ok([program, model]) = parts::<2>(recorded) {
+                    for key in &revoked.keys {
+                        self.approvals.want((org.clone(), program.clone(), model.clone(), key.clone()));
+                    }
+                }
+            }
+            _ => {}
+        }
     }
 
     fn fold(&mut self, recorded: &Recorded, event: &Event) -> Result<(), FoldError> {
-        let mut parts = recorded.stream.parts().into_iter().skip(1);
-        let mut part =
-            || parts.next().ok_or_else(|| FoldError(format!("{} names too little", recorded.stream)));
         let (entry, position) = (Entry::of(recorded), recorded.position);
         match event {
-            Event::ModelRegistered(model) => self.models.put(
-                ModelRow {
-                    model_code: part()?,
-                    display_name: model.display_name.clone(),
-                    modality: model.modality.clone(),
-                    family: model.family.clone(),
-                    params_b_total: model.params_b_total,
-                    max_context: model.max_context,
-                    attention_heads: model.attention_heads,
-                    default_precision: model.default_precision.clone(),
-                    gated: model.gated,
-                    license: model.license.clone(),
-                    sources: model.sources.clone(),
-                    entry,
-                },
-                position,
-            ),
-            Event::FrameworkRegistered(framework) => self.frameworks.put(
-                FrameworkRow {
-                    framework_code: part()?,
-                    framework_version: part()?,
-                    display_name: framework.display_name.clone(),
-                    serve_argv: framework.serve_argv.clone(),
-                    flag_style: framework.flag_style.clone(),
-                    readiness_path: framework.readiness_path.clone(),
-                    readiness_timeout_s: framework.readiness_timeout_s,
-                    engine_args: json(&framework.engine_args)?,
-                    container_image: framework.container_image.clone(),
-                    sources: framework.sources.clone(),
-                    entry,
-                },
-                position,
-            ),
-            Event::ServerConfigRegistered(config) => self.configs.put(
-                ConfigRow {
-                    config_code: part()?,
+            Event::ModelRegistered(model) => self.models.put(model_row(recorded, model, entry)?, position),
+            Event::AcceleratorRegistered(accelerator) => {
+                self.accelerators.put(accelerator_row(recorded, accelerator, entry)?, position);
+            }
+            Event::FrameworkRegistered(framework) => {
+                self.frameworks.put(framework_row(recorded, framework, entry)?, position);
+            }
+            Event::EngineArgsSetRegistered(set) => self.sets.put(set_row(recorded, set, entry)?, position),
+            Event::EngineArgsSetArchived(_) => {
+                let [code] = parts(recorded)?;
+                let row = self.sets.get_mut(&(entry.org.clone(), code), position);
+                let row = row.ok_or_else(|| FoldError(format!("{} is not there", recorded.stream)))?;
+                row.archived = true;
+                row.version = recorded.version;
+                row.entry.position = position;
+            }
+            Event::ServerConfigRegistered(config) => {
+                let [config_code] = parts(recorded)?;
+                let row = ConfigRow {
+                    config_code,
                     display_name: config.display_name.clone(),
                     accelerator_code: config.accelerator_code.clone(),
                     gpu_count: config.gpu_count,
                     gpu_memory_gb: config.gpu_memory_gb,
                     sources: config.sources.clone(),
                     entry,
-                },
-                position,
-            ),
-            Event::ToolRegistered(tool) => self.tools.put(
-                ToolRow {
-                    tool_code: part()?,
+                };
+                self.configs.put(row, position);
+            }
+            Event::ToolRegistered(tool) => {
+                let [tool_code] = parts(recorded)?;
+                let row = ToolRow {
+                    tool_code,
                     display_name: tool.display_name.clone(),
                     modality: tool.modality.clone(),
                     argv: tool.argv.clone(),
                     args: json(&tool.args)?,
+                    endpoints_argv: tool.endpoints_argv.clone(),
                     entry,
-                },
-                position,
-            ),
+                };
+                self.tools.put(row, position);
+            }
+            Event::ApprovalGranted(granted) => {
+                let [program_code, model_code] = parts(recorded)?;
+                for (key, value) in &granted.args {
+                    let row = ApprovalRow {
+                        program_code: program_code.clone(),
+                        model_code: model_code.clone(),
+                        key: key.clone(),
+                        value: value.clone(),
+                        approved: true,
+                        reason: granted.reason.clone(),
+                        decided_by: recorded.actor.id.clone(),
+                        entry: entry.clone(),
+                    };
+                    self.approvals.put(row, position);
+                }
+            }
+            Event::ApprovalRevoked(revoked) => {
+                let [program, model] = parts(recorded)?;
+                for key in &revoked.keys {
+                    let of = (entry.org.clone(), program.clone(), model.clone(), key.clone());
+                    let Some(row) = self.approvals.get_mut(&of, position) else { continue };
+                    row.approved = false;
+                    row.reason.clone_from(&revoked.reason);
+                    row.decided_by.clone_from(&recorded.actor.id);
+                    row.entry = entry.clone();
+                }
+            }
             _ => {}
         }
         Ok(())
     }
+}
+
+fn model_row(recorded: &Recorded, model: &ModelRegistered, entry: Entry) -> Result<ModelRow, FoldError> {
+    let [model_code] = parts(recorded)?;
+    Ok(ModelRow {
+        model_code,
+        display_name: model.display_name.clone(),
+        modality: model.modality.clone(),
+        family: model.family.clone(),
+        params_b_total: model.params_b_total,
+        params_b_active: model.params_b_active,
+        max_context: model.max_context,
+        layers: model.layers,
+        hidden_size: model.hidden_size,
+        attention_heads: model.attention_heads,
+        kv_heads: model.kv_heads,
+        head_dim: model.head_dim,
+        attention_kind: model.attention_kind.clone(),
+        kv_cache_layers: model.kv_cache_layers,
+        kv_bytes_per_token_16bit: model.kv_bytes_per_token_16bit,
+        sliding_window: model.sliding_window,
+        experts: model.experts,
+        experts_per_token: model.experts_per_token,
+        default_precision: model.default_precision.clone(),
+        precisions: model.precisions.clone(),
+        gated: model.gated,
+        license: model.license.clone(),
+        field_notes: json(&model.field_notes)?,
+        unverified: model.unverified.clone(),
+        sources: model.sources.clone(),
+        entry,
+    })
+}
+
+fn accelerator_row(
+    recorded: &Recorded,
+    accelerator: &AcceleratorRegistered,
+    entry: Entry,
+) -> Result<AcceleratorRow, FoldError> {
+    let [accelerator_code] = parts(recorded)?;
+    Ok(AcceleratorRow {
+        accelerator_code,
+        display_name: accelerator.display_name.clone(),
+        vendor: accelerator.vendor.clone(),
+        kind: accelerator.kind.clone(),
+        memory_gb: accelerator.memory_gb,
+        bandwidth_gb_s: accelerator.bandwidth_gb_s,
+        tdp_w: accelerator.tdp_w,
+        precisions: accelerator.precisions.clone(),
+        interconnect: accelerator.interconnect.clone(),
+        launch_year: accelerator.launch_year,
+        compute_capability: accelerator.compute_capability.clone(),
+        price_per_hour_usd: accelerator.price_per_hour_usd,
+        price_source: accelerator.price_source.clone(),
+        price_date: accelerator.price_date.clone(),
+        other_prices: json(&accelerator.other_prices)?,
+        notes: accelerator.notes.clone(),
+        unverified: accelerator.unverified.clone(),
+        sources: accelerator.sources.clone(),
+        entry,
+    })
+}
+
+fn framework_row(
+    recorded: &Recorded,
+    framework: &FrameworkRegistered,
+    entry: Entry,
+) -> Result<FrameworkRow, FoldError> {
+    let [framework_code, framework_version] = parts(recorded)?;
+    Ok(FrameworkRow {
+        framework_code,
+        framework_version,
+        display_name: framework.display_name.clone(),
+        serve_argv: framework.serve_argv.clone(),
+        flag_style: framework.flag_style.clone(),
+        readiness_path: framework.readiness_path.clone(),
+        readiness_timeout_s: framework.readiness_timeout_s,
+        serve_env: json(&framework.serve_env)?,
+        companions: json(&framework.companions)?,
+        sidecar: framework.sidecar,
+        engine_args: json(&framework.engine_args)?,
+        container_image: framework.container_image.clone(),
+        container_images: json(&framework.container_images)?,
+        support_level: framework.support_level.clone(),
+        vendors: framework.vendors.clone(),
+        modalities: framework.modalities.clone(),
+        min_compute_capability: framework.min_compute_capability.clone(),
+        metrics_path: framework.metrics_path.clone(),
+        default_port: framework.default_port,
+        sources: framework.sources.clone(),
+        entry,
+    })
+}
+
+fn set_row(
+    recorded: &Recorded,
+    set: &EngineArgsSetRegistered,
+    entry: Entry,
+) -> Result<EngineArgsSetRow, FoldError> {
+    let [set_code] = parts(recorded)?;
+    Ok(EngineArgsSetRow {
+        set_code,
+        display_name: set.display_name.clone(),
+        framework_code: set.framework_code.clone(),
+        framework_version: set.framework_version.clone(),
+        min_framework_version: set.min_framework_version.clone(),
+        tool_scope: set.tool_scope.clone(),
+        model_code: set.model_code.clone(),
+        model_link: set.model_link.clone(),
+        model_id: set.model_id.clone(),
+        model_family: set.model_family.clone(),
+        variant: set.variant.clone(),
+        precision: set.precision.clone(),
+        accelerator_codes: set.accelerator_codes.clone(),
+        gpu_count: set.gpu_count,
+        nodes: set.nodes,
+        vram_minimum_gb: set.vram_minimum_gb,
+        engine_args: json(&set.values)?,
+        env: json(&set.env)?,
+        companions: json(&set.companions)?,
+        unsupported_flags: set.unsupported_flags.clone(),
+        verified: set.verified,
+        curated: set.curated,
+        named_in_seeds: set.named_in_seeds,
+        archived: false,
+        version: recorded.version,
+        hardware_status: set.hardware_status.clone(),
+        cautions: set.cautions.clone(),
+        notes: set.notes.clone(),
+        derivation: set.derivation.clone(),
+        reference: set.reference.clone(),
+        source_url: set.source_url.clone(),
+        source: set.source.clone(),
+        cloned_from: set.cloned_from.clone(),
+        entry,
+    })
 }
