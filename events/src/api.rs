@@ -336,6 +336,37 @@ pub struct RemoveServer {
     pub p_hostname: String,
 }
 
+/// `POST /api/rpc/save_view`: keeps an address of the page under a name, or puts another in its place. Keys in the
+/// answer: `saved_view` (its stream), `view_code`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SaveView {
+    /// The display name.
+    pub p_name: String,
+    /// Its code; made of the name where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_view_code: Option<String>,
+    /// The page: `/reporting`.
+    pub p_page: String,
+    /// What the page is set to: the part of its address after `?`.
+    #[serde(default)]
+    pub p_query: String,
+    /// Whether the whole organisation has it; otherwise the caller alone.
+    #[serde(default)]
+    pub p_shared: bool,
+}
+
+/// `POST /api/rpc/remove_view`. Keys in the answer: `saved_view` (its stream), `view_code`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemoveView {
+    /// Its code.
+    pub p_view_code: String,
+    /// Whether it is one that the whole organisation has.
+    #[serde(default)]
+    pub p_shared: bool,
+}
+
 /// `POST /api/rpc/check_readiness` and `POST /api/rpc/preview_commands`: a workload that need not be saved, on a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

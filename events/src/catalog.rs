@@ -9,7 +9,8 @@ use serde::de::DeserializeOwned;
 
 use crate::upcast::upcast;
 use crate::{
-    access, catalogue, job, project, quality, run, server_host, system, telemetry, tool_output, workload,
+    access, catalogue, job, project, quality, run, saved_view, server_host, system, telemetry, tool_output,
+    workload,
 };
 
 /// Why an event could not be read.
@@ -138,6 +139,10 @@ pub enum Event {
     TokenCreated(access::TokenCreated),
     /// `access.token_revoked`, see [`access::TokenRevoked`].
     TokenRevoked(access::TokenRevoked),
+    /// `saved_view.saved`, see [`saved_view::ViewSaved`].
+    ViewSaved(saved_view::ViewSaved),
+    /// `saved_view.removed`, see [`saved_view::ViewRemoved`].
+    ViewRemoved(saved_view::ViewRemoved),
     /// `blob.stored`, see [`system::BlobStored`].
     BlobStored(system::BlobStored),
     /// `blob.erased`, see [`system::BlobErased`].
@@ -196,6 +201,8 @@ pub const EVENT_TYPES: &[&str] = &[
     "access.sign_in_refused",
     "access.token_created",
     "access.token_revoked",
+    "saved_view.saved",
+    "saved_view.removed",
     "blob.stored",
     "blob.erased",
     "report.rejected",
@@ -252,6 +259,8 @@ impl Event {
             Self::SignInRefused(_) => "access.sign_in_refused",
             Self::TokenCreated(_) => "access.token_created",
             Self::TokenRevoked(_) => "access.token_revoked",
+            Self::ViewSaved(_) => "saved_view.saved",
+            Self::ViewRemoved(_) => "saved_view.removed",
             Self::BlobStored(_) => "blob.stored",
             Self::BlobErased(_) => "blob.erased",
             Self::ReportRejected(_) => "report.rejected",
@@ -319,6 +328,8 @@ impl Event {
             Self::SignInRefused(payload) => json(payload),
             Self::TokenCreated(payload) => json(payload),
             Self::TokenRevoked(payload) => json(payload),
+            Self::ViewSaved(payload) => json(payload),
+            Self::ViewRemoved(payload) => json(payload),
             Self::BlobStored(payload) => json(payload),
             Self::BlobErased(payload) => json(payload),
             Self::ReportRejected(payload) => json(payload),
@@ -388,6 +399,8 @@ impl Event {
             "access.sign_in_refused" => Self::SignInRefused(read.payload()?),
             "access.token_created" => Self::TokenCreated(read.payload()?),
             "access.token_revoked" => Self::TokenRevoked(read.payload()?),
+            "saved_view.saved" => Self::ViewSaved(read.payload()?),
+            "saved_view.removed" => Self::ViewRemoved(read.payload()?),
             "blob.stored" => Self::BlobStored(read.payload()?),
             "blob.erased" => Self::BlobErased(read.payload()?),
             "report.rejected" => Self::ReportRejected(read.payload()?),
@@ -441,6 +454,7 @@ pub fn stream_kind(event_type: &str) -> Option<&'static str> {
         "org" => "org",
         "user" => "user",
         "access" => "access",
+        "saved_view" => "saved_view",
         "blob" => "blob",
         "report" => "server",
         "control_plane" => "system",

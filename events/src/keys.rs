@@ -91,6 +91,7 @@ pub const KINDS: &[&str] = &[
     "org",
     "user",
     "access",
+    "saved_view",
     "blob",
     "system",
 ];

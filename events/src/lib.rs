@@ -23,6 +23,7 @@ pub mod proof_file;
 pub mod quality;
 pub mod report;
 pub mod run;
+pub mod saved_view;
 pub mod server_host;
 pub mod subjects;
 pub mod summary;

@@ -31,6 +31,7 @@ async fn results_are_compared_explained_proved_and_shown_as_they_stood() {
     look_back(&browser, &measured).await;
     prove(&browser).await;
     doubt(&browser).await;
+    save_views(&browser).await;
     links_open_the_same_view(&browser, &measured).await;
     assert_eq!(browser.console_errors().await, Vec::<String>::new(), "errors in the browser's console");
     browser.close().await;
@@ -51,6 +52,32 @@ async fn bound(browser: &Browser, measured: &Measured) {
     browser.click_css("[data-testid=limit] button").await;
     becomes(browser, "all results", rows, json!(8)).await;
     browser.click("add-filter").await;
+}
+
+/// What the table is set to is kept under a name, found again and removed.
+async fn save_views(browser: &Browser) {
+    let query = "return new URL(location).search";
+    let rows =
+        "return Array.from(document.querySelectorAll('[data-testid=result]')).map(r => r.dataset.path)";
+    visit(browser, "/reporting?sort=ttft_p50_ms&drawer=event&position=1").await;
+    let sorted = browser.run(rows, json!([])).await;
+    browser.click_css("[data-testid=views] summary").await;
+    browser.fill("view-name", "Quick to answer").await;
+    browser.click("view-shared").await;
+    browser.click("save-view").await;
+    let entries =
+        "return Array.from(document.querySelectorAll('[data-testid=saved-view]')).map(v => v.dataset.code)";
+    becomes(browser, "the view in the list", entries, json!(["quick-to-answer"])).await;
+    browser.screenshot("saved-views").await;
+
+    // Elsewhere, and back by its name: the same rows in the same order, and nothing of the drawer.
+    visit(browser, "/reporting").await;
+    browser.click_css("[data-testid=views] summary").await;
+    browser.click_css("[data-testid=saved-view] a").await;
+    becomes(browser, "the view's address", query, json!("?sort=ttft_p50_ms")).await;
+    becomes(browser, "the view's rows", rows, sorted).await;
+    browser.click("remove-view").await;
+    becomes(browser, "no view in the list", entries, json!([])).await;
 }
 
 /// Two rows by keyboard and pointer, the pinned one first, and what differs between them.
@@ -104,6 +131,14 @@ async fn compare(browser: &Browser) {
         .await;
     settle(browser, "the comparison").await;
     browser.screenshot("compare").await;
+
+    // The logs against each other, in the address too.
+    browser.click("diff-framework").await;
+    browser.see("log-diff-words").await;
+    let stream = "return new URL(location).searchParams.get('logs')";
+    becomes(browser, "the stream in the address", stream, json!("framework")).await;
+    browser.screenshot("log-diff").await;
+    browser.click("diff-none").await;
 }
 
 /// The charts say in sentences what they show; a click on a point opens its proof.

@@ -176,6 +176,8 @@ async fn read_the_report(browser: &Browser) {
     browser
         .until("both results", "return document.querySelectorAll('[data-testid=result]').length === 2")
         .await;
+    let drawn = "return document.querySelector('[data-testid=chart-report] .main-svg') !== null";
+    browser.until("the chart", drawn).await;
     browser.screenshot("reporting").await;
     browser.click_css("[data-testid=result] [data-testid=figure]").await;
     browser.see("proof").await;

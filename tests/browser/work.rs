@@ -34,6 +34,8 @@ async fn a_workload_is_cloned_estimated_watched_and_stopped() {
         .await;
     browser.screenshot("clone").await;
 
+    several_workloads(&browser).await;
+
     // A job that takes a while is watched: its telemetry in numbers, its charts, its logs.
     let mut long = refserver(&[1], 200, 8);
     long["p_workload_code"] = json!("long");
@@ -65,6 +67,40 @@ async fn a_workload_is_cloned_estimated_watched_and_stopped() {
     let rows = measured.admin.rows("/api/v_jobs?workload_code=eq.long").await;
     assert_eq!(rows[0]["status"], Value::from("cancelled"));
     browser.close().await;
+}
+
+/// Two workloads at once, typed, lost with the tab, found again and saved.
+async fn several_workloads(browser: &Browser) {
+    visit(browser, "/projects/new").await;
+    browser.fill("project-name", "Two questions").await;
+    let verdict =
+        "return document.querySelector('[data-testid=readiness-verdict]').textContent.startsWith('ready')";
+    browser.until("readiness", verdict).await;
+    browser.click("add-card").await;
+    let cards = "return document.querySelectorAll('[data-testid=workload-card]').length";
+    becomes(browser, "two workloads", cards, json!(2)).await;
+    let other = "const select = document.querySelectorAll('[data-testid=quantization]')[1]; select.focus(); \
+        select.value = 'q8_0'; select.dispatchEvent(new Event('change', {bubbles: true}))";
+    browser.run(other, json!([])).await;
+    browser.until("the form kept", "return localStorage.getItem('draft:main')?.includes('q8_0')").await;
+    browser.screenshot("project-new-two").await;
+    let ready =
+        "return document.querySelector('[data-testid=save-and-execute]').getAttribute('aria-disabled')";
+    becomes(browser, "no executing of several at once", ready, json!("true")).await;
+
+    visit(browser, "/projects/new").await;
+    browser.see("restored").await;
+    becomes(browser, "both workloads again", cards, json!(2)).await;
+    let name = "return document.querySelector('[data-testid=project-name]').value";
+    becomes(browser, "the name again", name, json!("Two questions")).await;
+    let saveable = "return document.querySelector('[data-testid=save]').getAttribute('aria-disabled')";
+    becomes(browser, "everything filled in", saveable, json!("false")).await;
+    browser.click("save").await;
+    let workloads = "return location.pathname === '/projects/main/two-questions' ? document.querySelectorAll('[data-testid=workload]').length : 0";
+    becomes(browser, "both workloads saved", workloads, json!(2)).await;
+    // What was saved is not kept any more.
+    visit(browser, "/projects/new").await;
+    becomes(browser, "an empty form", name, json!("")).await;
 }
 
 /// A project is renamed, shown to everyone and archived; what waits for silent servers is cancelled; a server is removed.

@@ -1,13 +1,13 @@
 //! Figures of the whole system, for `make bench`: live lag, the agent's own cost, the page. Not a test: nothing passes
 //! or fails, the figures are printed; `scripts/bench` says the machine and the commit.
 
+mod page;
+
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use events::telemetry::TelemetrySampled;
-use serde_json::json;
 use support::agent::Agent;
-use support::browser::{Browser, DESKTOP};
-use support::control_plane::{ControlPlane, page_dir};
+use support::control_plane::ControlPlane;
 use support::live::{Live, Message};
 use support::workloads;
 
@@ -15,7 +15,13 @@ use support::workloads;
 async fn main() {
     println!("| figure | value | aim |");
     println!("|---|---|---|");
+    match std::env::args().nth(1).as_deref() {
+        Some("page") => page::measure().await,
+        _ => system().await,
+    }
+}
 
+async fn system() {
     let began = Instant::now();
     let plane = ControlPlane::start().await;
     let admin = plane.admin().await;
@@ -60,7 +66,6 @@ async fn main() {
             row("agent, one job at 1 Hz: share of one core", format!("{:.2} %", share * 100.0), "≤ 1 %");
         }
     }
-    page(&plane).await;
 }
 
 /// Milliseconds from each sample's own time to its arrival here, until the run ends. Same host, same clock.
@@ -86,43 +91,6 @@ async fn lags(mut live: Live) -> Vec<f64> {
         }
     }
     lags
-}
-
-async fn page(plane: &ControlPlane) {
-    let (mut wasm, mut brotli) = (0, 0);
-    for entry in std::fs::read_dir(page_dir()).expect("the built page").flatten() {
-        if entry.path().extension().is_some_and(|e| e == "wasm") {
-            wasm = entry.metadata().map_or(0, |m| m.len());
-            let output =
-                std::process::Command::new("brotli").args(["-c", "-q", "11"]).arg(entry.path()).output();
-            brotli = output.map_or(0, |o| o.stdout.len());
-        }
-    }
-    row(
-        "page: wasm",
-        format!("{:.0} kB, {:.0} kB brotli", wasm as f64 / 1e3, brotli as f64 / 1e3),
-        "≤ 250 kB brotli",
-    );
-
-    let (email, password) = plane.first_sign_in();
-    let browser = Browser::open(&plane.url, DESKTOP).await;
-    browser.sign_in(&email, &password).await;
-    let (mut paints, mut ready) = (Vec::new(), Vec::new());
-    for _ in 0..5 {
-        browser.goto("/").await;
-        browser.see("rail").await;
-        let script =
-            "const p = performance.getEntriesByName('first-contentful-paint')[0]; return p && p.startTime";
-        paints.push(browser.until("the first paint", script).await.as_f64().unwrap_or(f64::NAN));
-        // Interactive: the application has mounted its frame and answers.
-        let mounted = browser.run("return performance.now()", json!([])).await;
-        ready.push(mounted.as_f64().unwrap_or(f64::NAN));
-    }
-    paints.sort_by(f64::total_cmp);
-    ready.sort_by(f64::total_cmp);
-    row("page: first contentful paint, median of 5", format!("{:.0} ms", paints[2]), "≤ 800 ms");
-    row("page: frame mounted (seen by the driver), median of 5", format!("{:.0} ms", ready[2]), "≤ 1,200 ms");
-    browser.close().await;
 }
 
 fn row(figure: &str, value: String, aim: &str) {

@@ -192,6 +192,17 @@ impl Browser {
         self.client.execute(script, arguments).await.unwrap_or_else(|e| panic!("{script}: {e}"))
     }
 
+    /// Runs a script that calls its last argument when it is done.
+    pub async fn run_async(&self, script: &str) -> Value {
+        self.client.execute_async(script, vec![]).await.unwrap_or_else(|e| panic!("{script}: {e}"))
+    }
+
+    /// A command of the browser's own protocol, such as `Page.setWebLifecycleState`.
+    pub async fn devtools(&self, command: &str, parameters: Value) -> Value {
+        let command = DevTools { command: command.to_owned(), parameters };
+        self.client.issue_cmd(command).await.unwrap_or_else(|e| panic!("devtools: {e}"))
+    }
+
     /// Saves a screenshot under `docs/screens/`.
     pub async fn screenshot(&self, name: &str) {
         let png = self.client.screenshot().await.expect("a screenshot");
@@ -220,6 +231,23 @@ impl Browser {
 pub fn screens() -> PathBuf {
     std::env::var_os("BENCHTRAIL_SCREENS")
         .map_or_else(|| repository().join("docs/screens"), |p| Path::new(&p).to_owned())
+}
+
+/// A command of Chromium's DevTools protocol, by way of ChromeDriver.
+#[derive(Debug)]
+struct DevTools {
+    command: String,
+    parameters: Value,
+}
+
+impl WebDriverCompatibleCommand for DevTools {
+    fn endpoint(&self, base: &url::Url, session: Option<&str>) -> Result<url::Url, url::ParseError> {
+        base.join(&format!("session/{}/goog/cdp/execute", session.unwrap_or_default()))
+    }
+
+    fn method_and_body(&self, _: &url::Url) -> (http::Method, Option<String>) {
+        (http::Method::POST, Some(json!({"cmd": self.command, "params": self.parameters}).to_string()))
+    }
 }
 
 /// ChromeDriver's own command for the browser's console.

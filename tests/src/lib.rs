@@ -9,11 +9,14 @@ pub mod api;
 pub mod binaries;
 pub mod browser;
 pub mod control_plane;
+pub mod crowd;
 pub mod database;
+pub mod fleet;
 pub mod live;
 pub mod log_copy;
 pub mod model_server;
 pub mod process;
+pub mod proxy;
 pub mod workloads;
 
 use std::time::Duration;

@@ -7,6 +7,7 @@ use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
 
 use crate::row::Row;
+use crate::state::retry::retry_after;
 
 /// Why a request brought nothing.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +27,11 @@ impl Trouble {
             hint: (!hint.is_empty()).then(|| hint.to_owned()),
         };
         Self { status, error }
+    }
+
+    /// What went wrong in the page itself.
+    pub fn of_page(code: &str, message: &str, hint: &str) -> Self {
+        Self::new(200, code, message, hint)
     }
 
     fn network() -> Self {
@@ -74,21 +80,35 @@ async fn send(
         .await
         .map_err(|_| Trouble::network())?
         .unchecked_into::<web_sys::Response>();
-    let text = match response.text() {
-        Ok(promise) => JsFuture::from(promise).await.ok().and_then(|t| t.as_string()).unwrap_or_default(),
-        Err(_) => String::new(),
-    };
+    let text = text_of(&response).await;
     if response.ok() {
         return Ok(Answer {
             body: text,
             content_range: response.headers().get("content-range").ok().flatten(),
         });
     }
+    Err(said(&response, &text))
+}
+
+async fn text_of(response: &web_sys::Response) -> String {
+    match response.text() {
+        Ok(promise) => JsFuture::from(promise).await.ok().and_then(|t| t.as_string()).unwrap_or_default(),
+        Err(_) => String::new(),
+    }
+}
+
+async fn refused(response: &web_sys::Response) -> Trouble {
+    let text = text_of(response).await;
+    said(response, &text)
+}
+
+/// What an answer that is an error says.
+fn said(response: &web_sys::Response, text: &str) -> Trouble {
     let status = response.status();
-    Err(match serde_json::from_str::<ApiError>(&text) {
+    match serde_json::from_str::<ApiError>(text) {
         Ok(error) => Trouble { status, error },
         Err(_) => Trouble::new(status, &format!("http_{status}"), response.status_text(), ""),
-    })
+    }
 }
 
 fn read<T: DeserializeOwned>(path: &str, body: &str) -> Result<T, Trouble> {
@@ -147,6 +167,60 @@ pub async fn rows(path: &str, at_least: i64, count: bool) -> Result<(Vec<Row>, O
 /// As [`get`].
 pub async fn export(path: &str, media_type: &str) -> Result<String, Trouble> {
     Ok(send("GET", path, None, &reading(media_type, 0, false)).await?.body)
+}
+
+/// Reads a file in pieces, as they come. `take` says whether it wants more.
+///
+/// # Errors
+/// As [`get`].
+pub async fn pieces(path: &str, mut take: impl FnMut(&[u8]) -> bool) -> Result<(), Trouble> {
+    let options = web_sys::RequestInit::new();
+    options.set_credentials(web_sys::RequestCredentials::SameOrigin);
+    let response = JsFuture::from(leptos::prelude::window().fetch_with_str_and_init(path, &options))
+        .await
+        .map_err(|_| Trouble::network())?
+        .unchecked_into::<web_sys::Response>();
+    if !response.ok() {
+        return Err(refused(&response).await);
+    }
+    let Some(body) = response.body() else { return Ok(()) };
+    let reader = body.get_reader().unchecked_into::<web_sys::ReadableStreamDefaultReader>();
+    loop {
+        let piece = JsFuture::from(reader.read()).await.map_err(|_| Trouble::network())?;
+        let of = |name: &str| js_sys::Reflect::get(&piece, &name.into()).unwrap_or_default();
+        if of("done").is_truthy() {
+            return Ok(());
+        }
+        let bytes = js_sys::Uint8Array::new(&of("value")).to_vec();
+        if !take(&bytes) {
+            let _ = reader.cancel();
+            return Ok(());
+        }
+    }
+}
+
+/// How a request was refused.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Refusal {
+    /// The HTTP status; 0 when there was no answer.
+    pub status: u16,
+    /// Seconds after which it may be asked again, where the answer says so.
+    pub retry_after_s: Option<f64>,
+}
+
+/// How a request is refused; nothing where it is answered. The answer itself is not read.
+pub async fn refusal_of(path: &str) -> Option<Refusal> {
+    let none = Refusal { status: 0, retry_after_s: None };
+    let Ok(abort) = web_sys::AbortController::new() else { return Some(none) };
+    let options = web_sys::RequestInit::new();
+    options.set_credentials(web_sys::RequestCredentials::SameOrigin);
+    options.set_signal(Some(&abort.signal()));
+    let answer = JsFuture::from(leptos::prelude::window().fetch_with_str_and_init(path, &options)).await;
+    let Ok(response) = answer.map(|a| a.unchecked_into::<web_sys::Response>()) else { return Some(none) };
+    let (ok, status) = (response.ok(), response.status());
+    let header = response.headers().get("retry-after").ok().flatten();
+    abort.abort();
+    (!ok).then(|| Refusal { status, retry_after_s: retry_after(header.as_deref()) })
 }
 
 /// Calls a procedure that answers something of its own.

@@ -43,6 +43,11 @@ impl Page {
         provide_context(page);
         page.colours.learn();
         page.read_session();
+        Effect::new(move |_| {
+            if page.live.doubted.get() > 0 {
+                page.read_session();
+            }
+        });
         page
     }
 

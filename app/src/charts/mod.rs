@@ -11,6 +11,7 @@ mod plot;
 pub mod saturation;
 pub mod telemetry;
 pub mod view;
+pub mod waterfall;
 
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ mod proof;
 use leptos::prelude::*;
 use leptos_router::hooks::use_location;
 
-use crate::frame::drawer_href;
+use crate::frame::{LazyDrawer, drawer_href};
 use crate::state::query::Query;
 
 /// What the drawer shows.
@@ -59,17 +59,21 @@ pub fn Drawer() -> impl IntoView {
     Effect::new(move |_| page.drawer_open.set(shown.with(Option::is_some)));
     move || {
         shown.get().map(|shown| {
-            let body = match shown {
-                Shown::Proof { job, metric } => view! { <proof::Proof job metric/> }.into_any(),
-                Shown::Events { job } => view! { <job_events::JobEvents job/> }.into_any(),
-                Shown::Event { position } => view! { <event::OneEvent position/> }.into_any(),
-            };
             view! {
                 <aside class="drawer" aria-label="Details" data-testid="drawer">
-                    {body}
+                    <LazyDrawer shown/>
                 </aside>
             }
         })
+    }
+}
+
+/// The drawer's content.
+pub fn show(shown: Shown) -> AnyView {
+    match shown {
+        Shown::Proof { job, metric } => view! { <proof::Proof job metric/> }.into_any(),
+        Shown::Events { job } => view! { <job_events::JobEvents job/> }.into_any(),
+        Shown::Event { position } => view! { <event::OneEvent position/> }.into_any(),
     }
 }
 

@@ -143,13 +143,14 @@ fn Indicator() -> impl IntoView {
     let state = move || match live.status.get() {
         Status::AtHead => "live",
         Status::CatchingUp | Status::Connecting => "behind",
-        Status::Reconnecting(_) => "broken",
+        Status::Reconnecting(_) | Status::Refused(_) => "broken",
     };
     let words = move || match live.status.get() {
         Status::AtHead => "Live at".to_owned(),
         Status::CatchingUp => "Catching up to".to_owned(),
         Status::Connecting => "Connecting".to_owned(),
         Status::Reconnecting(tries) => format!("Reconnecting, try {tries}"),
+        Status::Refused(status) => refused_words(status).0.to_owned(),
     };
     let title = move || match live.status.get() {
         Status::AtHead => "At the head of the log: everything that happened is on the page",
@@ -158,6 +159,7 @@ fn Indicator() -> impl IntoView {
         Status::Reconnecting(_) => {
             "The live stream broke: what you see may be old. It resumes where it stopped."
         }
+        Status::Refused(status) => refused_words(status).1,
     };
     let position = move || {
         let shown = matches!(live.status.get(), Status::AtHead | Status::CatchingUp) && live.head.get() > 0;
@@ -169,6 +171,24 @@ fn Indicator() -> impl IntoView {
             " "
             <b data-testid="live-position">{position}</b>
         </p>
+    }
+}
+
+/// What a refused stream is called, and what it means.
+fn refused_words(status: u16) -> (&'static str, &'static str) {
+    match status {
+        401 | 403 => (
+            "Not signed in",
+            "The control plane refuses the live stream to whom it does not know: what you see may be old. Sign in again.",
+        ),
+        429 => (
+            "Asked to wait",
+            "Too many streams or requests: what you see may be old. It is asked again when the control plane allows it.",
+        ),
+        _ => (
+            "Refused, trying again",
+            "The control plane cannot serve the live stream now: what you see may be old. It resumes where it stopped.",
+        ),
     }
 }
 

@@ -2,24 +2,30 @@
 
 mod bar;
 mod keys;
+mod lazy;
 mod rail;
 
 use leptos::prelude::*;
-use leptos_router::components::{Route, Router, Routes};
-use leptos_router::hooks::{use_location, use_params_map};
+use leptos_router::components::{FlatRoutes, Route, Router};
+use leptos_router::hooks::use_location;
 use leptos_router::path;
 
 use crate::browser::page::Page;
 use crate::drawer::Drawer;
 use crate::pages;
+use crate::state::place::{Key, Place};
 
 pub use bar::{DRAWER_KEYS, drawer_href};
 pub use keys::is_typing;
+pub use lazy::LazyDrawer;
+
+use lazy::{Lazy, Loading};
 
 /// The whole page.
 #[component]
 pub fn App() -> impl IntoView {
     let page = Page::provide();
+    lazy::fetch_the_rest();
     Effect::new(move |_| {
         let Some(root) = document().document_element() else { return };
         let _ = match page.theme.get() {
@@ -60,34 +66,10 @@ fn Frame() -> impl IntoView {
                 <bar::Bar/>
             </Show>
             <main class="content" id="content" tabindex="-1">
-                <Routes fallback=|| view! { <pages::NotFound/> }.into_any()>
-                    <Route path=path!("/") view=|| view! { <Guard><pages::dashboard::Dashboard/></Guard> }.into_any()/>
-                    <Route path=path!("/sign-in") view=|| view! { <pages::sign_in::SignInPage/> }.into_any()/>
-                    <Route path=path!("/projects") view=|| view! { <Guard><pages::projects::Projects/></Guard> }.into_any()/>
-                    <Route path=path!("/projects/new") view=|| view! { <Guard><pages::project_new::NewProject/></Guard> }.into_any()/>
-                    <Route path=path!("/projects/:org/:project") view=|| keyed(|p| view! { <pages::project::Project org=p(0) project=p(1)/> }.into_any())/>
-                    <Route
-                        path=path!("/projects/:org/:project/:workload")
-                        view=|| keyed(|p| view! { <pages::project::Project org=p(0) project=p(1)/> }.into_any())
-                    />
-                    <Route
-                        path=path!("/projects/:org/:project/:workload/:run")
-                        view=|| keyed(|p| view! { <pages::run::Run org=p(0) project=p(1) workload=p(2) run=p(3)/> }.into_any())
-                    />
-                    <Route
-                        path=path!("/projects/:org/:project/:workload/:run/:scenario")
-                        view=|| {
-                            keyed(|p| view! { <pages::job::Job org=p(0) project=p(1) workload=p(2) run=p(3) scenario=p(4)/> }.into_any())
-                        }
-                    />
-                    <Route path=path!("/reporting") view=|| view! { <Guard><pages::reporting::Reporting/></Guard> }.into_any()/>
-                    <Route path=path!("/monitoring") view=|| view! { <Guard><pages::monitoring::Monitoring/></Guard> }.into_any()/>
-                    <Route path=path!("/leaderboard") view=|| view! { <Guard><pages::leaderboard::Leaderboard/></Guard> }.into_any()/>
-                    <Route path=path!("/hardware") view=|| view! { <Guard><pages::hardware::Hardware/></Guard> }.into_any()/>
-                    <Route path=path!("/catalogue") view=|| view! { <Guard><pages::catalogue::Catalogue/></Guard> }.into_any()/>
-                    <Route path=path!("/audit") view=|| view! { <Guard><pages::audit::Audit/></Guard> }.into_any()/>
-                    <Route path=path!("/profile") view=|| view! { <Guard><pages::profile::Profile/></Guard> }.into_any()/>
-                </Routes>
+                // One route for every address: which page it is, `Place` says.
+                <FlatRoutes fallback=page_here>
+                    <Route path=path!("/*any") view=page_here/>
+                </FlatRoutes>
             </main>
             <Show when=move || !bare.get()>
                 <Drawer/>
@@ -110,19 +92,33 @@ fn Guard(children: ChildrenFn) -> impl IntoView {
     }
 }
 
-const PARAMS: [&str; 5] = ["org", "project", "workload", "run", "scenario"];
-
-/// A page of one natural key: another key gets a fresh page, so that nothing of the last one stays.
-fn keyed(show: impl Fn(&dyn Fn(usize) -> String) -> AnyView + Copy + Send + Sync + 'static) -> AnyView {
-    let params = use_params_map();
-    let key = Memo::new(move |_| params.with(|map| PARAMS.map(|name| map.get(name).unwrap_or_default())));
-    view! {
-        <Guard>
-            {move || {
-                let parts = key.get();
-                show(&|place: usize| parts[place].clone())
-            }}
-        </Guard>
-    }
+/// The page that the address names. Another natural key gets a fresh page, so that nothing of the last one stays.
+fn page_here() -> AnyView {
+    let location = use_location();
+    let place = Memo::new(move |_| location.pathname.with(|path| Place::read(path)));
+    (move || {
+        let lazy = |load: fn() -> Loading, key: Key| {
+            view! { <Guard><Lazy load key=key.clone()/></Guard> }.into_any()
+        };
+        let open = |load| view! { <Lazy load/> }.into_any();
+        let plain = |load| lazy(load, Key::default());
+        match place.get() {
+            Place::Dashboard => view! { <Guard><pages::dashboard::Dashboard/></Guard> }.into_any(),
+            Place::SignIn => open(lazy::sign_in),
+            Place::Projects => plain(lazy::projects),
+            Place::NewProject => plain(lazy::new_project),
+            Place::Project(key) => lazy(lazy::project, key),
+            Place::Run(key) => lazy(lazy::run, key),
+            Place::Job(key) => lazy(lazy::job, key),
+            Place::Reporting => plain(lazy::reporting),
+            Place::Monitoring => plain(lazy::monitoring),
+            Place::Leaderboard => plain(lazy::leaderboard),
+            Place::Hardware => plain(lazy::hardware),
+            Place::Catalogue => plain(lazy::catalogue),
+            Place::Audit => plain(lazy::audit),
+            Place::Profile => plain(lazy::profile),
+            Place::Unknown => open(lazy::not_found),
+        }
+    })
     .into_any()
 }

@@ -98,6 +98,8 @@ fn Strip(rows: Rows, feeds: Feeds, job: String) -> impl IntoView {
             feed.newest_sum("cpu", "utilization").map(|sum| sum / sockets.max(1) as f64 * 100.0)
         })
     });
+    let key = job.clone();
+    let values = Memo::new(move |_| feeds.0.with(|f| f.get(&key).map_or(0, |feed| feed.taken)));
     let start = row.get_untracked();
     let named = job.clone();
     let (colours, model) = (Page::expect().colours, start.text("model_code"));
@@ -120,7 +122,7 @@ fn Strip(rows: Rows, feeds: Feeds, job: String) -> impl IntoView {
         tokens.with(|t| t.last().copied()).or_else(|| row.with(|r| r.number("progress_tokens_per_second")))
     };
     view! {
-        <li data-testid="strip" data-job=named>
+        <li data-testid="strip" data-job=named data-values=move || values.get().to_string()>
             <div>
                 <p class="strip-title">
                     <a class="key" href=start.job_path()>{swatch(Kind::Model, &start.text("model_code"))}{start.text("scenario_code")}</a>

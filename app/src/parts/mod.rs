@@ -3,6 +3,7 @@
 pub mod cancel;
 mod command_button;
 mod copy_menu;
+mod saved_views;
 pub mod states;
 pub mod tables;
 
@@ -10,6 +11,7 @@ use leptos::prelude::*;
 
 pub use command_button::CommandButton;
 pub use copy_menu::CopyMenu;
+pub use saved_views::SavedViews;
 
 use crate::browser::page::Page;
 use crate::row::Row;

@@ -15,11 +15,13 @@ pub struct JobView {
     pub log: String,
     /// What is looked for in the log.
     pub search: String,
+    /// The first of the requests that the waterfall shows, counted in the order in which they were sent.
+    pub requests: usize,
 }
 
 impl Default for JobView {
     fn default() -> Self {
-        Self { zoom: None, log: SOURCES[0].0.to_owned(), search: String::new() }
+        Self { zoom: None, log: SOURCES[0].0.to_owned(), search: String::new(), requests: 0 }
     }
 }
 
@@ -32,6 +34,7 @@ impl JobView {
             zoom: query.get("zoom").and_then(Zoom::read),
             log: query.get("log").filter(known).map_or(normal.log, str::to_owned),
             search: query.get("search").unwrap_or_default().to_owned(),
+            requests: query.get("requests").and_then(|n| n.parse().ok()).unwrap_or(0),
         }
     }
 
@@ -41,6 +44,7 @@ impl JobView {
         query.set("zoom", self.zoom.as_ref().map(Zoom::write).as_deref());
         query.set("log", (self.log != normal.log).then_some(self.log.as_str()));
         query.set("search", (!self.search.is_empty()).then_some(self.search.as_str()));
+        query.set("requests", (self.requests > 0).then(|| self.requests.to_string()).as_deref());
     }
 }
 
@@ -63,8 +67,9 @@ mod tests {
             zoom in proptest::option::of(zooms()),
             log in 0..SOURCES.len(),
             search in "\\PC{0,20}",
+            requests in 0usize..2_000_000,
         ) {
-            let view = JobView { zoom, log: SOURCES[log].0.to_owned(), search };
+            let view = JobView { zoom, log: SOURCES[log].0.to_owned(), search, requests };
             let mut query = Query::parse("?drawer=proof&job=a/b");
             view.write(&mut query);
             let query = Query::parse(&query.write());

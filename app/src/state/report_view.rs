@@ -1,6 +1,7 @@
 //! What the lower half of Reporting is set to, all in the address: the chart and its axes, its zoom, the results picked to
 //! be compared, the pinned one.
 
+use super::job_view::SOURCES;
 use super::query::Query;
 use super::zoom::Zoom;
 use crate::metrics::{Kind, RESULT_COLUMNS, column};
@@ -36,6 +37,8 @@ pub struct ReportView {
     pub pinned: Option<String>,
     /// Whether settings are shown that are the same everywhere.
     pub all_settings: bool,
+    /// The log stream in which the first two are compared; nothing for none.
+    pub logs: Option<String>,
 }
 
 impl Default for ReportView {
@@ -48,6 +51,7 @@ impl Default for ReportView {
             picked: Vec::new(),
             pinned: None,
             all_settings: false,
+            logs: None,
         }
     }
 }
@@ -82,6 +86,10 @@ impl ReportView {
             picked,
             pinned: query.get("pin").filter(|job| !job.is_empty()).map(str::to_owned),
             all_settings: query.get("settings") == Some("all"),
+            logs: query
+                .get("logs")
+                .filter(|log| SOURCES.iter().any(|(code, _)| code == log))
+                .map(str::to_owned),
         }
     }
 
@@ -98,6 +106,7 @@ impl ReportView {
         }
         query.set("pin", self.pinned.as_deref());
         query.set("settings", self.all_settings.then_some("all"));
+        query.set("logs", self.logs.as_deref());
     }
 
     /// Picks a job, or lets it go; the oldest pick gives way where there are too many.
@@ -186,13 +195,15 @@ mod tests {
             zoom in proptest::option::of(zooms()),
             picked in proptest::collection::btree_set("\\PC{1,12}", 0..MOST_PICKED),
             pinned in proptest::option::of("\\PC{1,12}"),
-            all_settings: bool,
+            all_settings in proptest::bool::ANY,
+            logs in proptest::option::of(0..SOURCES.len()),
             page in 1usize..9,
         ) {
             let metric = |place: usize| chart_metrics().nth(place).expect("a metric").key.to_owned();
             let view = ReportView {
                 tab: TABS[tab].0.to_owned(), x: metric(x), y: metric(y), zoom,
                 picked: picked.into_iter().collect(), pinned, all_settings,
+                logs: logs.map(|n| SOURCES[n].0.to_owned()),
             };
             let table = Report { page, ..Report::default() };
             let mut query = Query::default();

@@ -3,11 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 /// What one tab says to the others.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "say", rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Message {
     /// A tab wants these topics; said when they change and every few seconds.
     Want {
@@ -42,6 +39,44 @@ pub enum Message {
         /// How often.
         tries: u32,
     },
+}
+
+/// Stands between the parts of a message: in no topic, and in JSON only as an escape.
+const BETWEEN: char = '\u{1f}';
+
+impl Message {
+    /// Writes it as a text that [`Self::read`] reads.
+    pub fn write(&self) -> String {
+        let number = |n: Option<i64>| n.map_or_else(String::new, |n| n.to_string());
+        let parts: Vec<String> = match self {
+            Self::Want { tab, topics } => vec!["want".into(), tab.clone(), topics.join(",")],
+            Self::Restart => vec!["restart".into()],
+            Self::Bye { tab } => vec!["bye".into(), tab.clone()],
+            Self::Open { topics, after } => vec!["open".into(), topics.join(","), number(*after)],
+            Self::Relay { name, data } => vec!["relay".into(), name.clone(), data.clone()],
+            Self::Broken { tries } => vec!["broken".into(), tries.to_string()],
+        };
+        parts.join(&BETWEEN.to_string())
+    }
+
+    /// Reads it; nothing for what another version of the page says.
+    pub fn read(text: &str) -> Option<Self> {
+        let topics = |list: &str| list.split(',').filter(|t| !t.is_empty()).map(str::to_owned).collect();
+        let mut parts = text.splitn(3, BETWEEN);
+        let (word, one, two) = (parts.next()?, parts.next(), parts.next());
+        Some(match (word, one, two) {
+            ("want", Some(tab), Some(list)) => Self::Want { tab: tab.to_owned(), topics: topics(list) },
+            ("restart", None, None) => Self::Restart,
+            ("bye", Some(tab), None) => Self::Bye { tab: tab.to_owned() },
+            ("open", Some(list), Some(after)) => Self::Open {
+                topics: topics(list),
+                after: if after.is_empty() { None } else { Some(after.parse().ok()?) },
+            },
+            ("relay", Some(name), Some(data)) => Self::Relay { name: name.to_owned(), data: data.to_owned() },
+            ("broken", Some(tries), None) => Self::Broken { tries: tries.parse().ok()? },
+            _ => return None,
+        })
+    }
 }
 
 /// A tab that was not heard for so long is gone, milliseconds.
@@ -88,6 +123,7 @@ pub fn covers(open: &[String], wanted: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn topics(list: &[&str]) -> Vec<String> {
         list.iter().map(|t| (*t).to_owned()).collect()
@@ -119,8 +155,24 @@ mod tests {
 
     #[test]
     fn messages_survive_the_way_between_tabs() {
-        let message = Message::Open { topics: topics(&["acme:job+run"]), after: Some(7) };
-        let text = serde_json::to_string(&message).expect("text");
-        assert_eq!(serde_json::from_str::<Message>(&text).expect("a message"), message);
+        for message in [
+            Message::Want { tab: "a1".into(), topics: topics(&["acme:job+run", "acme/p"]) },
+            Message::Want { tab: "a1".into(), topics: vec![] },
+            Message::Restart,
+            Message::Bye { tab: "a1".into() },
+            Message::Open { topics: topics(&["acme:job+run"]), after: Some(7) },
+            Message::Open { topics: vec![], after: None },
+            Message::Relay { name: "event".into(), data: r#"{"a":"\u001f, ä"}"#.into() },
+            Message::Broken { tries: 3 },
+        ] {
+            assert_eq!(Message::read(&message.write()), Some(message));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_of_another_version_panics(text in ".{0,60}") {
+            let _ = Message::read(&text);
+        }
     }
 }

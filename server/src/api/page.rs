@@ -74,9 +74,11 @@ async fn file(dir: &Path, request: Request) -> Response {
     response
 }
 
-/// Whether a file's name holds a hash of its content, as the build gives them: `app-1f0c2d3e4b5a6978_bg.wasm`.
+/// Whether a file's name holds a hash of its content, or its folder's, as the build gives them:
+/// `app-1f0c2d3e4b5a6978/app_bg.wasm`.
 fn names_its_content(name: &str) -> bool {
-    name.split(['-', '_', '.']).any(|part| part.len() >= 12 && part.bytes().all(|b| b.is_ascii_hexdigit()))
+    name.split(['-', '_', '.', '/'])
+        .any(|part| part.len() >= 12 && part.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 /// The page's HTML with the policy that allows exactly its own inline scripts.
@@ -176,6 +178,8 @@ mod tests {
     #[test]
     fn a_file_named_by_its_content_is_kept_for_good() {
         assert!(names_its_content("/frontend-1f0c2d3e4b5a6978_bg.wasm"));
+        assert!(names_its_content("/app-1f0c2d3e4b5a6978/app_bg.wasm"));
+        assert!(!names_its_content("/app/app_bg.wasm"));
         assert!(!names_its_content("/plotly-benchtrail.min.js"));
         assert!(!names_its_content("/favicon.svg"));
     }

@@ -23,7 +23,7 @@ use crate::auth::{AuthError, Principal, sessions};
 use crate::commands::{
     CommandError, RequestMeta, approvals, cancel_job, cancel_run, cancel_stale_jobs, change_project,
     check_readiness, create_project, create_server_config_instance, create_workload, diff_engine_args_sets,
-    engine_args_sets, flag_result, preview_commands, register_entry, remove_server, start_run,
+    engine_args_sets, flag_result, preview_commands, register_entry, remove_server, saved_views, start_run,
 };
 use crate::log::{self, VerifyOptions};
 use crate::state::AppState;
@@ -127,6 +127,8 @@ pub const COMMANDS: &[Command] = &[
         "Approves arguments that load code or read paths, for one program and one model.",
     ),
     command("revoke_dangerous_args", Access::Person(Role::Admin), "Takes such approvals back."),
+    command("save_view", Access::Person(Role::Viewer), "Keeps an address of the page under a name."),
+    command("remove_view", Access::Person(Role::Viewer), "Removes a saved view."),
 ];
 
 /// `POST /api/rpc/verify_log`.
@@ -260,6 +262,16 @@ impl Call {
             "remove_server" => {
                 done(remove_server::remove_server(state, principal, self.args()?, self.meta()).await)
             }
+            "save_view" => {
+                let args = self.args()?;
+                self.not_read_only()?;
+                done(saved_views::save_view(state, principal, args, self.meta()).await)
+            }
+            "remove_view" => {
+                let args = self.args()?;
+                self.not_read_only()?;
+                done(saved_views::remove_view(state, principal, args, self.meta()).await)
+            }
             "create_workload" => {
                 done(create_workload::create_workload(state, principal, self.args()?, self.meta()).await)
             }
@@ -377,7 +389,7 @@ impl Call {
         HeaderValue::from_str(&text).expect("base64 and ASCII")
     }
 
-    /// A token that may only read changes nothing, its owner's tokens included.
+    /// A token that may only read changes nothing, its owner's tokens and saved views included.
     fn not_read_only(&self) -> Result<(), Failure> {
         if !self.principal.is_read_only_token() {
             return Ok(());
@@ -385,7 +397,7 @@ impl Call {
         Err(Failure::new(
             StatusCode::FORBIDDEN,
             "scope_missing",
-            "a token with the scope `read` makes and revokes no tokens",
+            "a token with the scope `read` changes nothing",
             "sign in, or use a token with the scope `write`",
         ))
     }

@@ -28,6 +28,7 @@ pub mod leases;
 pub mod preview_commands;
 pub mod register_entry;
 pub mod remove_server;
+pub mod saved_views;
 pub mod start_run;
 pub mod watch;
 pub mod work_index;

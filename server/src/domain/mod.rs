@@ -11,6 +11,7 @@ pub mod org;
 pub mod project;
 pub mod refusal;
 pub mod run;
+pub mod saved_view;
 pub mod scenario;
 pub mod server;
 pub mod workload;

@@ -7,6 +7,7 @@ use events::Event;
 use events::api::EventView;
 use events::envelope::Recorded;
 use events::keys::{PLATFORM_ORG, ProjectKey, StreamKey};
+use events::saved_view::SHARED;
 
 use super::view::{decode, event_view};
 use crate::auth::Visibility;
@@ -76,6 +77,11 @@ impl Access {
                 stream.org() == PLATFORM_ORG || member(stream.org())
             }
             "server" | "org" | "blob" | "approval" => member(stream.org()),
+            // The organisation's, or one person's in it.
+            "saved_view" => {
+                let owner = stream.parts().into_iter().nth(1).unwrap_or_default();
+                member(stream.org()) && (owner == SHARED || reader.user.as_deref() == Some(owner.as_str()))
+            }
             // Accounts and what they did: their own.
             "user" | "access" => {
                 stream.parts().get(1).is_some_and(|user| reader.user.as_deref() == Some(user.as_str()))

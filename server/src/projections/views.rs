@@ -9,6 +9,7 @@ use super::models::outputs::LlmOutputRow;
 use super::models::projects::ProjectRow;
 use super::models::result_rows::ResultRow;
 use super::models::runs::{FlagRow, RunRow};
+use super::models::saved_views::SavedViewRow;
 use super::models::scenarios::ScenarioRow;
 use super::models::servers::ServerRow;
 use super::models::telemetry_series::{ChunkRow, JobColumns};
@@ -104,6 +105,7 @@ fn build() -> Vec<ViewDef> {
         plain::<FlagRow>("v_quality_flags"),
         plain::<LogLineRow>("v_log_lines"),
         plain::<ChunkRow>("v_telemetry_chunks"),
+        saved_views(),
         servers(),
         job_summary(),
         gpu_summary(),
@@ -139,6 +141,11 @@ fn servers() -> ViewDef {
         history: None,
         served: true,
     }
+}
+
+fn saved_views() -> ViewDef {
+    let view = plain::<SavedViewRow>("v_saved_views");
+    ViewDef { select: format!("{} where not removed", view.select), ..view }
 }
 
 fn job_summary() -> ViewDef {
@@ -286,6 +293,9 @@ fn events() -> ViewDef {
                     where k.kind in ('model', 'framework', 'config', 'tool', 'accelerator', 'engine_args_set') and k.org = '_'
                    union all
                    select 'private', k.second where k.kind = 'access'
+                   union all
+                   select case when k.second = '_' then 'organization' else 'private' end, k.second
+                    where k.kind = 'saved_view'
                    union all
                    select 'organization', '' where k.kind in ('server', 'org', 'approval')
                        or (k.kind in ('model', 'framework', 'config', 'tool', 'accelerator', 'engine_args_set')

@@ -7,6 +7,7 @@
 
 mod batch;
 mod lead;
+mod recover;
 mod source;
 mod tabs;
 
@@ -33,6 +34,8 @@ pub enum Status {
     CatchingUp,
     /// No connection; how often it was tried since it broke.
     Reconnecting(u32),
+    /// The control plane refuses the stream, with this HTTP status: it is asked again.
+    Refused(u16),
 }
 
 /// Milliseconds between two batches.
@@ -76,6 +79,10 @@ struct Inner {
     settling: bool,
     floor: i64,
     tries: u32,
+    /// When the clock was last looked at: a leap means that the machine slept.
+    watched: f64,
+    /// Not before this moment, as the control plane asked.
+    wait_until: f64,
 }
 
 /// The live stream; copied freely.
@@ -87,6 +94,8 @@ pub struct Live {
     pub head: RwSignal<i64>,
     /// Rises whenever everything on the page must be read again.
     pub epoch: RwSignal<u32>,
+    /// Rises when the stream was refused for who asks: the session may have ended.
+    pub doubted: RwSignal<u32>,
     inner: StoredValue<Inner, LocalStorage>,
 }
 
@@ -97,9 +106,11 @@ impl Live {
             status: RwSignal::new(Status::Connecting),
             head: RwSignal::new(0),
             epoch: RwSignal::new(0),
+            doubted: RwSignal::new(0),
             inner: StoredValue::new_local(Inner::default()),
         };
         live.meet_tabs();
+        live.wake_up();
         if let Ok(timer) = set_interval_with_handle(move || live.watch(), Duration::from_secs(1)) {
             on_cleanup(move || timer.clear());
         }
@@ -252,62 +263,6 @@ impl Live {
             if self.status.try_get_untracked() != Some(status) {
                 self.status.try_set(status);
             }
-        }
-    }
-
-    fn broken(self) {
-        let wait = self.inner.try_update_value(|inner| {
-            inner.source = None;
-            inner.tries += 1;
-            // The control plane ends a stream now and then, to judge again who may see what: the first try is quick.
-            (
-                inner.tries,
-                (if inner.tries == 1 { 60.0 } else { 250.0 } * 2f64.powi(inner.tries.min(6) as i32))
-                    .min(15_000.0)
-                    * (0.75 + js_sys::Math::random() / 2.0),
-            )
-        });
-        if let Some((tries, wait)) = wait {
-            if tries > 1 {
-                self.status.try_set(Status::Reconnecting(tries - 1));
-                self.say(&Message::Broken { tries: tries - 1 });
-            }
-            set_timeout(
-                move || {
-                    let idle = self.inner.try_with_value(|inner| inner.source.is_none()).unwrap_or(false);
-                    if idle {
-                        self.settle();
-                    }
-                },
-                Duration::from_millis(wait as u64),
-            );
-        }
-    }
-
-    /// Once a second. A stream can die without a word: while a laptop sleeps, or behind a proxy.
-    fn watch(self) {
-        let now = now_ms();
-        let seen = self.inner.try_update_value(|inner| {
-            let silent = now - inner.last_message > SILENCE_MS;
-            let gone = inner.role == Role::Leader && inner.wishes.forget_silent(now);
-            (inner.role, silent, inner.source.is_some(), gone)
-        });
-        match seen {
-            Some((Role::Leader, true, true, _)) => self.broken(),
-            Some((Role::Leader, _, _, true)) => self.settle(),
-            Some((Role::Follower, silent, ..)) => {
-                // Said again every few seconds: the leader forgets tabs that fell silent.
-                if ((now / 1000.0) as u64).is_multiple_of(4) {
-                    self.want();
-                }
-                if silent {
-                    self.status.try_set(Status::Reconnecting(1));
-                }
-            }
-            _ => {}
-        }
-        if matches!(self.status.try_get_untracked(), Some(Status::CatchingUp | Status::Connecting)) {
-            self.tell();
         }
     }
 }

@@ -21,14 +21,19 @@ impl Drop for Source {
     }
 }
 
+/// Where the stream of some topics is, after a position.
+pub(super) fn address(topics: &[String], after: Option<i64>) -> String {
+    let mut url = format!("/api/live?topics={}", percent(&topics.join(",")));
+    if let Some(after) = after {
+        url.push_str(&format!("&after={after}"));
+    }
+    url
+}
+
 impl Live {
     pub(super) fn connect(self, topics: Vec<String>) {
         let after = self.inner.try_with_value(|inner| inner.cursor.resume()).flatten();
-        let mut url = format!("/api/live?topics={}", percent(&topics.join(",")));
-        if let Some(after) = after {
-            url.push_str(&format!("&after={after}"));
-        }
-        let Ok(source) = web_sys::EventSource::new(&url) else { return self.broken() };
+        let Ok(source) = web_sys::EventSource::new(&address(&topics, after)) else { return self.broken() };
         let on = |name: &str, handler: Box<dyn FnMut(web_sys::MessageEvent)>| {
             let closure = Closure::<dyn FnMut(web_sys::MessageEvent)>::wrap(handler);
             let _ = source.add_event_listener_with_callback(name, closure.as_ref().unchecked_ref());

@@ -19,7 +19,7 @@ impl Channel {
         let channel = web_sys::BroadcastChannel::new(NAME).ok()?;
         let closure =
             Closure::<dyn FnMut(web_sys::MessageEvent)>::new(move |event: web_sys::MessageEvent| {
-                let message = event.data().as_string().and_then(|text| serde_json::from_str(&text).ok());
+                let message = event.data().as_string().and_then(|text| Message::read(&text));
                 if let Some(message) = message {
                     heard(message);
                 }
@@ -30,9 +30,7 @@ impl Channel {
 
     /// Says something to every other tab.
     pub fn say(&self, message: &Message) {
-        if let Ok(text) = serde_json::to_string(message) {
-            let _ = self.channel.post_message(&text.into());
-        }
+        let _ = self.channel.post_message(&message.write().into());
     }
 }
 

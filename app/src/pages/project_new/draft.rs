@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use events::api::{ScenarioMatrix, WorkloadInput};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::row::Row;
 
 /// A workload as it is typed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Draft {
     /// The model's code.
     pub model: String,

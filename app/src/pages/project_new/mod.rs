@@ -1,6 +1,7 @@
 //! New project: one page from a question to running jobs; readiness and commands while one types.
 
 mod draft;
+mod kept;
 mod readiness;
 mod save;
 mod workload;
@@ -26,15 +27,37 @@ use crate::state::report::percent;
 struct Form {
     name: RwSignal<String>,
     visibility: RwSignal<ProjectVisibility>,
-    draft: RwSignal<Draft>,
     server: RwSignal<String>,
+    /// The workloads, in their order.
+    cards: RwSignal<Vec<Card>>,
+    /// The workload whose readiness, commands and scenarios are shown.
+    active: RwSignal<u32>,
+    busy: RwSignal<bool>,
+    /// The project a workload is added to; nothing for a new one.
+    existing: Option<StoredValue<String>>,
+}
+
+/// One workload of the form; copied freely.
+#[derive(Clone, Copy, PartialEq)]
+struct Card {
+    id: u32,
+    draft: RwSignal<Draft>,
     readiness: RwSignal<Option<Readiness>>,
     /// Something changed since the readiness shown was asked for.
     checking: RwSignal<bool>,
     trouble: RwSignal<Option<Trouble>>,
-    busy: RwSignal<bool>,
-    /// The project a workload is added to; nothing for a new one.
-    existing: Option<StoredValue<String>>,
+}
+
+impl Card {
+    fn new(id: u32, draft: Draft) -> Self {
+        Self {
+            id,
+            draft: RwSignal::new(draft),
+            readiness: RwSignal::new(None),
+            checking: RwSignal::new(false),
+            trouble: RwSignal::new(None),
+        }
+    }
 }
 
 impl Form {
@@ -43,6 +66,23 @@ impl Form {
             Some(code) => code.get_value(),
             None => self.name.try_with(|name| code_from_name(name)).unwrap_or_default(),
         }
+    }
+
+    /// The workload that is looked at; the first where that is gone.
+    fn shown(self) -> Option<Card> {
+        let active = self.active.get();
+        self.cards.with(|cards| cards.iter().find(|c| c.id == active).or(cards.first()).copied())
+    }
+
+    /// Adds a workload after the others and looks at it.
+    fn add(self, draft: Draft) {
+        let id = self.cards.with_untracked(|cards| cards.iter().map(|c| c.id).max().unwrap_or(0) + 1);
+        self.cards.update(|cards| cards.push(Card::new(id, draft)));
+        self.active.set(id);
+    }
+
+    fn remove(self, id: u32) {
+        self.cards.update(|cards| cards.retain(|c| c.id != id));
     }
 }
 
@@ -58,11 +98,9 @@ pub fn NewProject() -> impl IntoView {
     let form = Form {
         name: RwSignal::new(existing.clone().unwrap_or_default()),
         visibility: RwSignal::new(ProjectVisibility::Organization),
-        draft: RwSignal::new(Draft::default()),
         server: RwSignal::new(String::new()),
-        readiness: RwSignal::new(None),
-        checking: RwSignal::new(false),
-        trouble: RwSignal::new(None),
+        cards: RwSignal::new(vec![Card::new(1, Draft::default())]),
+        active: RwSignal::new(1),
         busy: RwSignal::new(false),
         existing: existing.map(StoredValue::new),
     };
@@ -75,6 +113,7 @@ pub fn NewProject() -> impl IntoView {
     if !org.is_empty() {
         keep_live(servers, vec![format!("{org}:server")], live::fold_server, |e| live::kind(e) == "server");
     }
+    let kept = kept::Kept::of(form, &org);
     let clone_there = RwSignal::new(cloned.is_none());
     if let Some((project, workload)) = cloned {
         clone_workload(form, &project, &workload, clone_there);
@@ -86,34 +125,53 @@ pub fn NewProject() -> impl IntoView {
         else {
             return;
         };
-        if form.server.get_untracked().is_empty()
-            && let Some(server) = servers.iter().find(|s| s.text("state") == "online").or(servers.first())
+        let gone = form.server.with_untracked(|s| !servers.iter().any(|row| row.text("server") == *s));
+        if gone && let Some(server) = servers.iter().find(|s| s.text("state") == "online").or(servers.first())
         {
             form.server.set(server.text("server"));
         }
         let chosen = form.server.get_untracked();
         let server = servers.iter().find(|s| s.text("server") == chosen);
-        form.draft.update(|draft| draft.suit(server, &models, &frameworks));
+        for card in form.cards.get() {
+            card.draft.update(|draft| draft.suit(server, &models, &frameworks));
+        }
+        kept.begin();
     });
-    readiness::check_while_typing(form, servers);
 
     if !untrack(|| page.signed_in()) {
         return view! { <PageHead title="New project"/><Forbidden what="make projects and run benchmarks"/> }
             .into_any();
     }
-    let title = if form.existing.is_some() { "New workload" } else { "New project" };
+    let new = form.existing.is_none();
+    let title = if new { "New project" } else { "New workload" };
+    let keys = Memo::new(move |_| form.cards.with(|cards| cards.iter().map(|c| c.id).collect::<Vec<_>>()));
+    let shown = Memo::new(move |_| form.shown());
+    let card = move |id: u32| form.cards.with_untracked(|c| c.iter().find(|c| c.id == id).copied());
     view! {
         <form class="grid" aria-label=title data-testid="new-project-form" on:submit=|event| event.prevent_default()>
             <div class="span-8">
                 <PageHead title meta=|| "nothing runs until you execute; every change is an event".into_any()/>
+                <kept::Restored kept/>
                 <ProjectFields form projects/>
-                <workload::Workload form models frameworks tools servers/>
-                <readiness::Commands form/>
+                <For each=move || keys.get() key=|id| *id let:id>
+                    {card(id).map(|card| view! { <workload::Workload form card models frameworks tools servers/> })}
+                </For>
+                {new.then(|| view! {
+                    <div class="actions below">
+                        <button type="button" class="button" data-testid="add-card" on:click=move |_| {
+                            let last = form.cards.with_untracked(|c| c.last().map(|c| c.draft.get_untracked()));
+                            form.add(last.unwrap_or_default());
+                        }>"Add workload"</button>
+                    </div>
+                })}
+                {move || shown.get().map(|card| view! { <readiness::Commands card/> })}
             </div>
             <div class="span-4 sticky-side stack">
-                <readiness::ReadinessPanel form/>
-                <readiness::Scenarios form servers/>
-                <save::Actions form servers/>
+                {move || shown.get().map(|card| view! {
+                    <readiness::ReadinessPanel form card/>
+                    <readiness::Scenarios form card servers/>
+                })}
+                <save::Actions form servers kept/>
             </div>
         </form>
     }
@@ -138,7 +196,9 @@ fn clone_workload(form: Form, project: &str, workload: &str, there: RwSignal<boo
             return;
         };
         if let Some(workload) = workload.first() {
-            form.draft.set(Draft::of(workload, &scenarios));
+            if let Some(card) = form.cards.with_untracked(|cards| cards.first().copied()) {
+                card.draft.set(Draft::of(workload, &scenarios));
+            }
         }
         there.set(true);
     });

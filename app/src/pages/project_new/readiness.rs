@@ -5,7 +5,7 @@ use events::workload::ScenarioSpec;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
-use super::Form;
+use super::{Card, Form};
 use crate::browser::api;
 use crate::browser::remote::{Rows, use_rows};
 use crate::format::{count, duration, maybe_count};
@@ -14,9 +14,9 @@ use crate::state::estimate::estimate;
 use crate::state::report::percent;
 
 /// Asks for readiness a moment after the last change.
-pub(super) fn check_while_typing(form: Form, servers: Rows) {
+pub(super) fn check_while_typing(form: Form, card: Card, servers: Rows) {
     let question = Memo::new(move |_| {
-        let input = form.draft.with(|d| d.input().ok())?;
+        let input = card.draft.with(|d| d.input().ok())?;
         let server = form.server.get();
         let row = servers.rows.with(|r| r.iter().flatten().find(|s| s.text("server") == server).cloned());
         Some(CheckReadiness {
@@ -28,11 +28,11 @@ pub(super) fn check_while_typing(form: Form, servers: Rows) {
     let turn = StoredValue::new(0u32);
     Effect::new(move |_| {
         let Some(question) = question.get() else {
-            form.readiness.set(None);
-            form.checking.set(false);
+            card.readiness.set(None);
+            card.checking.set(false);
             return;
         };
-        form.checking.set(true);
+        card.checking.set(true);
         let mine = turn.try_update_value(|t| {
             *t += 1;
             *t
@@ -47,15 +47,15 @@ pub(super) fn check_while_typing(form: Form, servers: Rows) {
                     if turn.try_get_value() != mine {
                         return;
                     }
-                    form.checking.try_set(false);
+                    card.checking.try_set(false);
                     match answer {
                         Ok(readiness) => {
-                            form.readiness.try_set(Some(readiness));
-                            form.trouble.try_set(None);
+                            card.readiness.try_set(Some(readiness));
+                            card.trouble.try_set(None);
                         }
                         Err(trouble) => {
-                            form.readiness.try_set(None);
-                            form.trouble.try_set(Some(trouble));
+                            card.readiness.try_set(None);
+                            card.trouble.try_set(Some(trouble));
                         }
                     }
                 });
@@ -66,7 +66,7 @@ pub(super) fn check_while_typing(form: Form, servers: Rows) {
 }
 
 #[component]
-pub(super) fn Commands(form: Form) -> impl IntoView {
+pub(super) fn Commands(card: Card) -> impl IntoView {
     let shown = move |title: &'static str, id: &'static str, argv: Vec<String>, note: String| {
         let text = shell(&argv);
         view! {
@@ -82,7 +82,7 @@ pub(super) fn Commands(form: Form) -> impl IntoView {
         .into_any()
     };
     move || {
-        form.readiness.with(|r| r.as_ref().and_then(|r| r.commands.clone())).map(|commands| {
+        card.readiness.with(|r| r.as_ref().and_then(|r| r.commands.clone())).map(|commands| {
             let note = |n: usize| commands.templates.get(n).map_or_else(String::new, |t| format!("resolved from template {t}"));
             view! {
                 <div data-testid="resolved-commands">
@@ -95,12 +95,12 @@ pub(super) fn Commands(form: Form) -> impl IntoView {
 }
 
 #[component]
-pub(super) fn ReadinessPanel(form: Form) -> impl IntoView {
+pub(super) fn ReadinessPanel(form: Form, card: Card) -> impl IntoView {
     let verdict = move || {
-        if form.checking.get() {
+        if card.checking.get() {
             return ("queued", "checking".to_owned());
         }
-        form.readiness.with(|r| {
+        card.readiness.with(|r| {
             let Some(r) = r else { return ("queued", "waiting".to_owned()) };
             let fails = r.checks.iter().filter(|c| c.result == "fails").count();
             let open = r.checks.iter().filter(|c| c.result == "unknown" || c.result == "warning").count();
@@ -113,18 +113,19 @@ pub(super) fn ReadinessPanel(form: Form) -> impl IntoView {
             }
         })
     };
-    let missing = move || form.draft.with(|d| d.input().err().unwrap_or_default());
+    let missing = move || card.draft.with(|d| d.input().err().unwrap_or_default());
     view! {
         <section aria-labelledby="readiness" aria-live="polite" data-testid="readiness">
             <div class="section-head">
                 <h2 id="readiness">"Readiness"</h2>
+                {move || form.cards.with(|c| (c.len() > 1).then(|| c.iter().position(|c| c.id == card.id))).flatten().map(|n| view! { <span class="meta">{format!("of workload {}", n + 1)}</span> })}
                 <span class="push">
                     <span class="status" data-status=move || verdict().0 data-testid="readiness-verdict">{move || verdict().1}</span>
                 </span>
             </div>
             <ul class="checks">
                 {move || missing().into_iter().map(|m| view! { <li><div class="checks-row"><span class="status" data-status="queued">"open"</span><span>{m}</span></div></li> }).collect_view()}
-                {move || form.trouble.get().map(|t| view! {
+                {move || card.trouble.get().map(|t| view! {
                     <li data-testid="readiness-trouble">
                         <div class="checks-row">
                             <span class="status" data-status="failed">"error"</span>
@@ -133,7 +134,7 @@ pub(super) fn ReadinessPanel(form: Form) -> impl IntoView {
                         </div>
                     </li>
                 })}
-                {move || form.readiness.with(|r| r.iter().flat_map(|r| &r.checks).map(check_row).collect_view())}
+                {move || card.readiness.with(|r| r.iter().flat_map(|r| &r.checks).map(check_row).collect_view())}
             </ul>
         </section>
     }
@@ -162,12 +163,17 @@ fn check_row(check: &events::api::ReadinessCheck) -> AnyView {
 }
 
 /// What a run will take, from what ran before on the same server.
-fn use_estimate(form: Form, servers: Rows, rolled: Memo<Vec<ScenarioSpec>>) -> Memo<Option<String>> {
+fn use_estimate(
+    form: Form,
+    card: Card,
+    servers: Rows,
+    rolled: Memo<Vec<ScenarioSpec>>,
+) -> Memo<Option<String>> {
     let request = Memo::new(move |_| {
         let chosen = form.server.get();
         let server =
             servers.rows.with(|r| r.iter().flatten().find(|s| s.text("server") == chosen).cloned())?;
-        form.draft.with(|d| {
+        card.draft.with(|d| {
             (!d.model.is_empty()).then(|| {
                 format!(
                     "/api/v_benchmark_results?model_code=eq.{}&framework_code=eq.{}&config_code=eq.{}&hostname=eq.{}&status=eq.completed\
@@ -193,13 +199,13 @@ fn use_estimate(form: Form, servers: Rows, rolled: Memo<Vec<ScenarioSpec>>) -> M
 }
 
 #[component]
-pub(super) fn Scenarios(form: Form, servers: Rows) -> impl IntoView {
+pub(super) fn Scenarios(form: Form, card: Card, servers: Rows) -> impl IntoView {
     let rolled = Memo::new(move |_| {
-        form.draft.with(|d| d.input().map(|i| i.p_scenarios.roll_out()).unwrap_or_default())
+        card.draft.with(|d| d.input().map(|i| i.p_scenarios.roll_out()).unwrap_or_default())
     });
-    let estimate = use_estimate(form, servers, rolled);
+    let estimate = use_estimate(form, card, servers, rolled);
     let product = move || {
-        form.draft.with(|d| {
+        card.draft.with(|d| {
             [d.concurrency.len(), d.isl.len().max(1), d.osl.len().max(1)].map(|n| n.to_string()).join(" × ")
         })
     };

@@ -8,20 +8,31 @@ use wasm_bindgen_futures::spawn_local;
 
 use super::Form;
 use super::draft::Draft;
+use super::kept::Kept;
 use crate::browser::api::{self, Trouble};
 use crate::browser::page::Page;
 use crate::browser::remote::Rows;
 use crate::row::Row;
 
 #[component]
-pub(super) fn Actions(form: Form, servers: Rows) -> impl IntoView {
+pub(super) fn Actions(form: Form, servers: Rows, kept: Kept) -> impl IntoView {
     let page = Page::expect();
     let navigate = use_navigate();
     let save_trouble = RwSignal::new(None::<Trouble>);
     let ready = Memo::new(move |_| {
-        !form.checking.get() && form.readiness.with(|r| r.as_ref().is_some_and(|r| r.ready))
+        form.cards.with(|cards| {
+            cards.len() == 1
+                && cards
+                    .iter()
+                    .all(|c| !c.checking.get() && c.readiness.with(|r| r.as_ref().is_some_and(|r| r.ready)))
+        })
     });
-    let complete = Memo::new(move |_| form.draft.with(|d| d.input().is_ok()) && !form.code().is_empty());
+    let complete = Memo::new(move |_| {
+        let cards = form
+            .cards
+            .with(|cards| !cards.is_empty() && cards.iter().all(|c| c.draft.with(|d| d.input().is_ok())));
+        cards && !form.code().is_empty()
+    });
     let save = move |execute: bool| {
         if form.busy.get_untracked() || !complete.get_untracked() || (execute && !ready.get_untracked()) {
             return;
@@ -37,7 +48,10 @@ pub(super) fn Actions(form: Form, servers: Rows) -> impl IntoView {
             let outcome = store(form, page, execute.then_some(server).flatten()).await;
             form.busy.try_set(false);
             match outcome {
-                Ok(path) => navigate(&format!("/projects/{org}/{path}"), NavigateOptions::default()),
+                Ok(path) => {
+                    kept.forget();
+                    navigate(&format!("/projects/{org}/{path}"), NavigateOptions::default());
+                }
                 Err(trouble) => {
                     save_trouble.try_set(Some(trouble));
                 }
@@ -48,11 +62,13 @@ pub(super) fn Actions(form: Form, servers: Rows) -> impl IntoView {
     let why_not = move || match (complete.get(), ready.get()) {
         (false, _) if form.code().is_empty() => "needs a name".to_owned(),
         (false, _) => "needs the open fields".to_owned(),
-        (_, false) if form.checking.get() => "checking".to_owned(),
-        (_, false) => form.readiness.with(|r| {
-            r.as_ref()
-                .map_or_else(|| "checking".to_owned(), |r| format!("needs all {} checks", r.checks.len()))
-        }),
+        (_, false) if form.cards.with(|c| c.len() > 1) => {
+            "several workloads: save them, then execute each from the project’s page".to_owned()
+        }
+        (_, false) => form
+            .shown()
+            .and_then(|card| (!card.checking.get()).then(|| card.readiness.get()).flatten())
+            .map_or_else(|| "checking".to_owned(), |r| format!("needs all {} checks", r.checks.len())),
         _ => String::new(),
     };
     view! {
@@ -83,17 +99,21 @@ pub(super) fn Actions(form: Form, servers: Rows) -> impl IntoView {
 
 /// Saves; starts a run where a server is given. Answers where to go: `project` or `project/workload/run`.
 async fn store(form: Form, page: Page, server: Option<Row>) -> Result<String, Trouble> {
-    let input = form.draft.with_untracked(Draft::input).map_err(|missing| Trouble {
-        status: 0,
-        error: events::api::ApiError {
-            code: "incomplete".into(),
-            message: missing.join(" "),
-            details: None,
-            hint: None,
-        },
-    })?;
+    let mut inputs = Vec::new();
+    for card in form.cards.get_untracked() {
+        inputs.push(card.draft.with_untracked(Draft::input).map_err(|missing| Trouble {
+            status: 0,
+            error: events::api::ApiError {
+                code: "incomplete".into(),
+                message: missing.join(" "),
+                details: None,
+                hint: None,
+            },
+        })?);
+    }
     let code = form.code();
     let (reply, workload) = if form.existing.is_some() {
+        let Some(input) = inputs.pop() else { return Ok(code) };
         let reply = api::command(
             "create_workload",
             &CreateWorkload { p_project_code: code.clone(), p_workload: input },
@@ -106,7 +126,7 @@ async fn store(form: Form, page: Page, server: Option<Row>) -> Result<String, Tr
             p_project_code: None,
             p_name: form.name.get_untracked().trim().to_owned(),
             p_visibility: form.visibility.get_untracked(),
-            p_workloads: vec![input],
+            p_workloads: inputs,
         };
         let reply = api::command("create_project", &arguments).await?;
         let first = reply

@@ -3,8 +3,9 @@
 use events::keys::code_from_name;
 use leptos::prelude::*;
 
-use super::Form;
 use super::draft::{codes, versions};
+use super::readiness::check_while_typing;
+use super::{Card, Form};
 use crate::browser::remote::Rows;
 use crate::format::maybe_count;
 use crate::row::Row;
@@ -43,12 +44,19 @@ fn select(
 #[component]
 pub(super) fn Workload(
     form: Form,
+    card: Card,
     models: Rows,
     frameworks: Rows,
     tools: Rows,
     servers: Rows,
 ) -> impl IntoView {
-    let draft = form.draft;
+    let draft = card.draft;
+    check_while_typing(form, card, servers);
+    let place = move || form.cards.with(|cards| cards.iter().position(|c| c.id == card.id).unwrap_or(0) + 1);
+    let several = move || form.cards.with(|cards| cards.len() > 1);
+    let id = format!("workload-{}", card.id);
+    // Radio buttons of one workload are a group of their own.
+    let streaming = format!("streaming-{}", card.id);
     let same = |list: Vec<String>| list.into_iter().map(|c| (c.clone(), c)).collect::<Vec<_>>();
     let code = move || {
         draft.with(|d| {
@@ -57,10 +65,24 @@ pub(super) fn Workload(
         })
     };
     view! {
-        <section class="workload" aria-labelledby="workload-1">
+        <section
+            class="workload"
+            aria-labelledby=id.clone()
+            data-testid="workload-card"
+            data-active=move || form.shown().is_some_and(|shown| shown.id == card.id).to_string()
+            on:focusin=move |_| form.active.set(card.id)
+        >
             <div class="section-head section-head-plain">
-                <h2 id="workload-1">"Workload"</h2>
+                <h2 id=id.clone()>{move || if several() { format!("Workload {}", place()) } else { "Workload".to_owned() }}</h2>
                 <span class="key quiet">{code}</span>
+                {form.existing.is_none().then(|| view! {
+                    <div class="actions push">
+                        <button type="button" class="figure-toggle" data-testid="duplicate-card" on:click=move |_| form.add(draft.get_untracked())>"Duplicate"</button>
+                        <Show when=several>
+                            <button type="button" class="figure-toggle" data-testid="remove-card" on:click=move |_| form.remove(card.id)>"Remove"</button>
+                        </Show>
+                    </div>
+                })}
             </div>
             <div class="form-grid">
                 {select("model", "Model", "span-5", move || draft.with(|d| d.model.clone()), move || same(codes(&models.all(), "model_code")), move |v| draft.update(|d| d.model = v))}
@@ -88,8 +110,8 @@ pub(super) fn Workload(
                 <fieldset class="field span-2">
                     <legend class="field-label">"Streaming"</legend>
                     <span class="segmented">
-                        <label><input type="radio" name="streaming" prop:checked=move || draft.with(|d| d.streaming) on:change=move |_| draft.update(|d| d.streaming = true)/>"On"</label>
-                        <label><input type="radio" name="streaming" data-testid="streaming-off" prop:checked=move || draft.with(|d| !d.streaming) on:change=move |_| draft.update(|d| d.streaming = false)/>"Off"</label>
+                        <label><input type="radio" name=streaming.clone() prop:checked=move || draft.with(|d| d.streaming) on:change=move |_| draft.update(|d| d.streaming = true)/>"On"</label>
+                        <label><input type="radio" name=streaming data-testid="streaming-off" prop:checked=move || draft.with(|d| !d.streaming) on:change=move |_| draft.update(|d| d.streaming = false)/>"Off"</label>
                     </span>
                 </fieldset>
                 <Show when=move || draft.with(|d| d.framework == "openai")>

@@ -2,8 +2,8 @@
 
 use leptos::prelude::*;
 
-use super::View;
 use super::table::job_path;
+use super::{View, log_diff};
 use crate::browser::remote::use_rows;
 use crate::charts::overlay::{self, MEASURES, Measure};
 use crate::charts::view::Chart;
@@ -164,6 +164,7 @@ fn Tray(view: View) -> impl IntoView {
                 </table>
             </div>
             <Overlays sides/>
+            <log_diff::Logs view sides/>
         </section>
     }
     .into_any()

@@ -4,6 +4,7 @@ mod as_of;
 mod charts;
 mod compare;
 mod filters;
+mod log_diff;
 mod table;
 
 use leptos::prelude::*;
@@ -11,8 +12,8 @@ use leptos::prelude::*;
 use crate::browser::address::Address;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, use_rows, use_rows_counted};
-use crate::parts::PageHead;
 use crate::parts::states::{Empty, once_there};
+use crate::parts::{PageHead, SavedViews};
 use crate::state::report::{Report, any_of};
 use crate::state::report_view::ReportView;
 
@@ -95,6 +96,7 @@ pub fn Reporting() -> impl IntoView {
     keep_live(view);
     view! {
         <PageHead title="Reporting" meta=|| "every result you may see, filtered, compared and provable".into_any()>
+            <SavedViews path="/reporting"/>
             <as_of::Button settings/>
             <filters::ColumnChooser settings/>
             <table::CopyTable view/>

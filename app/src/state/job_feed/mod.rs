@@ -27,6 +27,8 @@ pub type LineKey = (String, String);
 pub struct JobFeed {
     /// The attempt this is; 0 before the first.
     pub attempt: i64,
+    /// Telemetry values taken since this was made: each once, forgotten ones too.
+    pub taken: u64,
     /// Telemetry, each line in order of time.
     pub lines: BTreeMap<LineKey, Line>,
     /// Progress, in order of the log.
@@ -98,7 +100,10 @@ impl JobFeed {
 
     fn add(&mut self, position: i64, source: &str, metric: &str, at: f64, value: Option<&Value>) -> bool {
         let Some(value) = value.and_then(Value::as_f64) else { return false };
-        self.lines.entry((source.to_owned(), metric.to_owned())).or_default().add(position, at, value)
+        let line = self.lines.entry((source.to_owned(), metric.to_owned())).or_default();
+        let new = line.add(position, at, value);
+        self.taken += u64::from(new);
+        new
     }
 
     /// Adds what the row of `v_jobs` knows about phases and attempt.
@@ -202,6 +207,8 @@ mod tests {
         }
         let power: Vec<f64> = feed.sources("gpu", "power_w")[0].1.iter().map(|p| p.avg).collect();
         assert_eq!(power, [1.0, 2.0, 3.0]);
+        // Power and utilization of three seconds.
+        assert_eq!(feed.taken, 6);
     }
 
     #[test]

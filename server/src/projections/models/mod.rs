@@ -10,6 +10,7 @@ pub mod projects;
 pub mod result_rows;
 pub mod results;
 pub mod runs;
+pub mod saved_views;
 pub mod scenarios;
 pub mod servers;
 pub mod telemetry;
@@ -29,5 +30,6 @@ pub fn registry() -> Vec<Box<dyn Projection>> {
         Box::new(results::Results::default()),
         Box::new(telemetry::Telemetry::default()),
         Box::new(logs::Logs::default()),
+        Box::new(saved_views::SavedViews::default()),
     ]
 }

@@ -1,0 +1,137 @@
+//! A job's requests as they were sent: a bar each, first to the first token, then until the end.
+
+use serde_json::json;
+
+use super::{Figure, axis, layout};
+use crate::format::{count, maybe, maybe_count, significant};
+use crate::state::colours::Colour;
+use crate::state::requests::{Request, Requests};
+
+/// Every how many rows the axis names a request.
+const NAMED: usize = 6;
+
+/// Draws the requests from a place on, in the colour of what served them.
+pub fn figure(requests: &Requests, from: usize, colour: Colour) -> Figure {
+    let shown = requests.window(from);
+    let (Some(first), Some(last)) = (shown.first(), shown.last()) else { return Figure::default() };
+    let rows: Vec<usize> = (0..shown.len()).collect();
+    let waits = |r: &Request| r.first_ms().map_or_else(|| r.total_s(), |ms| (ms / 1000.0).min(r.total_s()));
+    let words: Vec<String> = shown.iter().map(|(at, r)| words(*at, r)).collect();
+    let bar = |name: &str, ink: String, base: Vec<f64>, length: Vec<f64>| {
+        json!({
+            "type": "bar", "orientation": "h", "name": name, "y": rows, "base": base, "x": length, "width": 0.72,
+            "marker": {"color": ink, "line": {"width": 0}}, "text": words, "textposition": "none",
+            "hovertemplate": "%{text}<extra></extra>",
+        })
+    };
+    let ink = colour.token();
+    let mut traces = vec![
+        bar(
+            "to first token",
+            ink.to_owned(),
+            shown.iter().map(|(at, _)| *at).collect(),
+            shown.iter().map(|(_, r)| waits(r)).collect(),
+        ),
+        bar(
+            "generating",
+            format!("{ink}/40"),
+            shown.iter().map(|(at, r)| at + waits(r)).collect(),
+            shown.iter().map(|(_, r)| r.total_s() - waits(r)).collect(),
+        ),
+    ];
+    let failed: Vec<(usize, &(f64, &Request))> =
+        shown.iter().enumerate().filter(|(_, (_, r))| r.failure.is_some()).collect();
+    if !failed.is_empty() {
+        traces.push(json!({
+            "x": failed.iter().map(|(_, (at, r))| at + r.total_s()).collect::<Vec<_>>(),
+            "y": failed.iter().map(|(row, _)| row).collect::<Vec<_>>(), "mode": "markers+text", "hoverinfo": "skip",
+            "text": failed.iter().map(|(_, (_, r))| r.failure.clone().unwrap_or_default()).collect::<Vec<_>>(),
+            "textposition": "middle right", "textfont": {"color": "--failed", "size": 12}, "cliponaxis": false,
+            "marker": {"symbol": "x", "size": 8, "color": "--failed"},
+        }));
+    }
+    let begin = first.0;
+    let end = shown.iter().map(|(at, r)| at + r.total_s()).fold(last.0, f64::max);
+    let room = (end - begin).max(1e-3) * 0.03;
+    let named: Vec<usize> = rows.iter().copied().filter(|n| n % NAMED == 0).collect();
+    Figure {
+        traces,
+        layout: layout(json!({
+            "barmode": "overlay", "hovermode": "closest", "margin": {"l": 56, "r": 12, "t": 4, "b": 28},
+            "xaxis": axis(json!({"ticksuffix": " s", "nticks": 9, "range": [begin - room, end + 2.0 * room]})),
+            "yaxis": axis(json!({"range": [shown.len() as f64 - 0.4, -0.6], "showgrid": false, "fixedrange": true,
+                "tickvals": named, "ticktext": named.iter().map(|n| format!("#{}", shown[*n].1.index)).collect::<Vec<_>>()})),
+        })),
+        head: ["Request", "Sent, s", "First token, ms", "Total, s", "Tokens", "Outcome"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows: shown
+            .iter()
+            .map(|(at, r)| {
+                vec![
+                    format!("#{}", r.index),
+                    significant(*at),
+                    maybe(r.first_ms()),
+                    significant(r.total_s()),
+                    maybe_count(r.tokens.map(|t| t as i64)),
+                    outcome(r),
+                ]
+            })
+            .collect(),
+        legend: Vec::new(),
+        summary: format!(
+            "{} requests as they were sent, #{} to #{}, {} of them failed",
+            count(shown.len() as i64),
+            first.1.index,
+            last.1.index,
+            failed.len()
+        ),
+    }
+}
+
+fn outcome(request: &Request) -> String {
+    match (&request.failure, request.measured) {
+        (Some(kind), _) => kind.replace('_', " "),
+        (None, true) => "answered".to_owned(),
+        (None, false) => "answered, warm-up".to_owned(),
+    }
+}
+
+fn words(at: f64, request: &Request) -> String {
+    let first = request
+        .first_ms()
+        .map_or_else(String::new, |ms| format!("<br>first token after {} ms", significant(ms)));
+    let tokens = request.tokens.map_or_else(String::new, |n| format!(", {} tokens", count(n as i64)));
+    format!(
+        "<b>#{}</b> {}<br>sent at {} s{first}<br>{} s in all{tokens}",
+        request.index,
+        outcome(request),
+        significant(at),
+        significant(request.total_s())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::requests::tests::{log, read};
+
+    #[test]
+    fn a_bar_is_the_wait_and_the_answer_and_their_sum_is_the_whole() {
+        let figure = figure(&read(&log(5, &[2])), 0, Colour::nth(0));
+        let at = |trace: usize, key: &str, n: usize| figure.traces[trace][key][n].as_f64().expect("a number");
+        assert_eq!(at(0, "base", 1), 0.25);
+        assert!((at(0, "x", 1) - 0.1).abs() < 1e-9);
+        assert!((at(0, "x", 1) + at(1, "x", 1) - 2.000_000_001).abs() < 1e-9);
+        // One without a first token waits until its end, which is marked.
+        assert!((at(0, "x", 2) - 2.000_000_002).abs() < 1e-9);
+        assert_eq!((at(1, "x", 2), figure.traces[2]["text"][0].as_str()), (0.0, Some("connect")));
+        assert_eq!(figure.rows.len(), 5);
+        assert!(figure.summary.ends_with("1 of them failed"), "{}", figure.summary);
+    }
+
+    #[test]
+    fn no_request_is_no_figure() {
+        assert!(figure(&Requests::default(), 0, Colour::nth(0)).is_empty());
+    }
+}

@@ -1,0 +1,157 @@
+//! Pages that come when they are opened. The program is split at the functions here: what only they lead to is in files
+//! of its own, so that the first page has little to load. Once that page stands, the rest is fetched in the background.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use leptos::prelude::*;
+use wasm_bindgen_futures::spawn_local;
+use wasm_split_helpers::{SplitLoaderError, wasm_split};
+
+use crate::browser::api::Trouble;
+use crate::drawer::{Shown, show as show_drawer};
+use crate::pages;
+use crate::parts::states::{Skeleton, trouble_view};
+use crate::state::place::Key;
+
+/// Builds a page, once its part of the program is there.
+pub type Show = fn(&Key) -> AnyView;
+
+/// What [`Lazy`] waits for.
+pub type Loading = Pin<Box<dyn Future<Output = Result<Show, SplitLoaderError>>>>;
+
+/// Pages of one file each, by name: `name => part, builder`.
+macro_rules! lazy_pages {
+    ($($(#[$doc:meta])* $name:ident in $part:ident: |$key:ident| $view:expr;)*) => {$(
+        $(#[$doc])*
+        pub fn $name() -> Loading {
+            #[wasm_split($part, fallible)]
+            fn $name() -> Result<Show, SplitLoaderError> {
+                fn show($key: &Key) -> AnyView {
+                    $view
+                }
+                Ok(show)
+            }
+            Box::pin($name())
+        }
+    )*};
+}
+
+lazy_pages! {
+    /// The list of projects.
+    projects in plan: |_key| view! { <pages::projects::Projects/> }.into_any();
+    /// A new project or workload.
+    new_project in plan: |_key| view! { <pages::project_new::NewProject/> }.into_any();
+    /// A project.
+    project in plan: |key| view! { <pages::project::Project org=key[0].clone() project=key[1].clone()/> }.into_any();
+    /// A run.
+    run in work: |key| {
+        let [org, project, workload, run, _] = key.clone();
+        view! { <pages::run::Run org project workload run/> }.into_any()
+    };
+    /// A job.
+    job in work: |key| {
+        let [org, project, workload, run, scenario] = key.clone();
+        view! { <pages::job::Job org project workload run scenario/> }.into_any()
+    };
+    /// What runs now, watched.
+    monitoring in work: |_key| view! { <pages::monitoring::Monitoring/> }.into_any();
+    /// Every result.
+    reporting in compare: |_key| view! { <pages::reporting::Reporting/> }.into_any();
+    /// Ranks.
+    leaderboard in compare: |_key| view! { <pages::leaderboard::Leaderboard/> }.into_any();
+    /// Signing in.
+    sign_in in manage: |_key| view! { <pages::sign_in::SignInPage/> }.into_any();
+    /// No page has this address.
+    not_found in manage: |_key| view! { <pages::NotFound/> }.into_any();
+    /// Servers.
+    hardware in manage: |_key| view! { <pages::hardware::Hardware/> }.into_any();
+    /// Models, frameworks, tools, metrics.
+    catalogue in manage: |_key| view! { <pages::catalogue::Catalogue/> }.into_any();
+    /// The log.
+    audit in manage: |_key| view! { <pages::audit::Audit/> }.into_any();
+    /// Who is signed in.
+    profile in manage: |_key| view! { <pages::profile::Profile/> }.into_any();
+}
+
+/// The drawer's content.
+#[wasm_split(details, fallible)]
+fn load_drawer() -> Result<fn(Shown) -> AnyView, SplitLoaderError> {
+    Ok(show_drawer)
+}
+
+/// A part of the program that did not come.
+fn not_loaded() -> Trouble {
+    Trouble::of_page(
+        "page_not_loaded",
+        "This part of the page could not be loaded.",
+        "Check the connection and try again. After an upgrade of the control plane, reload the page.",
+    )
+}
+
+/// A page whose part of the program may have to be loaded first.
+#[component]
+pub fn Lazy(
+    /// Loads it.
+    load: fn() -> Loading,
+    /// What it shows.
+    #[prop(default = Key::default())]
+    key: Key,
+) -> impl IntoView {
+    let show = RwSignal::new(None::<Result<Show, ()>>);
+    let fetch = move || {
+        show.set(None);
+        spawn_local(async move {
+            let loaded = load().await.map_err(|_| ());
+            show.try_set(Some(loaded));
+        });
+    };
+    fetch();
+    move || match show.get() {
+        Some(Ok(show)) => untrack(|| show(&key)),
+        Some(Err(())) => trouble_view(&not_loaded(), fetch),
+        None => view! { <Skeleton lines=6/> }.into_any(),
+    }
+}
+
+/// What the drawer shows, loaded first where it must be.
+#[component]
+pub fn LazyDrawer(
+    /// What it shows.
+    shown: Shown,
+) -> impl IntoView {
+    let show = RwSignal::new(None::<Result<fn(Shown) -> AnyView, ()>>);
+    let fetch = move || {
+        show.set(None);
+        spawn_local(async move {
+            let loaded = load_drawer().await.map_err(|_| ());
+            show.try_set(Some(loaded));
+        });
+    };
+    fetch();
+    move || match show.get() {
+        Some(Ok(show)) => untrack(|| show(shown.clone())),
+        Some(Err(())) => trouble_view(&not_loaded(), fetch),
+        None => view! { <Skeleton lines=4/> }.into_any(),
+    }
+}
+
+/// How long the first page has the line for itself.
+const HEAD_START: Duration = Duration::from_secs(3);
+
+/// Fetches what is left of the program: the next page is there at once, also when the connection is not.
+pub fn fetch_the_rest() {
+    set_timeout(
+        || {
+            spawn_local(async {
+                // What does not come now is loaded when it is wanted.
+                let _ = load_drawer().await;
+                for load in [projects, run, reporting, hardware] {
+                    let _ = load().await;
+                }
+            });
+        },
+        HEAD_START,
+    );
+}

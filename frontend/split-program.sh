@@ -1,0 +1,50 @@
+#!/bin/sh
+# After trunk has built the page: puts the program in its place in parts. trunk makes one file of it and starts it by an
+# inline script; here it is split at the functions marked `wasm_split`, so that a page loads what it needs, its parts are
+# kept in a folder named by their content, and it is started by a file of its own, as the page's Content-Security-Policy
+# wants. trunk sets TRUNK_STAGING_DIR and TRUNK_PROFILE, scripts/build CARGO_TARGET_DIR.
+set -eu
+page=$TRUNK_STAGING_DIR/index.html
+case $TRUNK_PROFILE in release) profile=wasm-release ;; *) profile=wasm-dev ;; esac
+program=$CARGO_TARGET_DIR/wasm32-unknown-unknown/$profile/benchtrail-frontend.wasm
+parts=$(mktemp -d "$TRUNK_STAGING_DIR/parts.XXXXXX")
+chmod 755 "$parts"
+
+wasm-split-cli --target web --out-name app "$program" "$parts"
+# The parts find what they share by the names that the linker gave it: those are kept.
+wasm-bindgen --target web --keep-lld-exports --no-demangle --remove-name-section --remove-producers-section \
+  --out-name app --out-dir "$parts/bound" "$parts/app.wasm"
+rm "$parts/app.wasm"
+mv "$parts"/bound/* "$parts"
+rm -r "$parts/bound"
+find "$parts" -name '*.d.ts' -delete
+printf 'import init from "./app.js";\n\ninit();\n' >"$parts/boot.js"
+
+# wasm-bindgen took the names of functions out of the main part.
+find "$parts" -name '*.wasm' ! -name app_bg.wasm -exec perl frontend/strip-names.pl {} +
+
+# trunk's own one-file program is of no use any more.
+rm -rf "$TRUNK_STAGING_DIR"/benchtrail-frontend-* "$TRUNK_STAGING_DIR/snippets"
+
+hash=$(cd "$parts" && find . -type f | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-16)
+folder=app-$hash
+mv "$parts" "$TRUNK_STAGING_DIR/$folder"
+
+head="<link rel=\"preload\" href=\"/$folder/app_bg.wasm\" as=\"fetch\" type=\"application/wasm\" crossorigin=\"anonymous\">"
+for module in $(cd "$TRUNK_STAGING_DIR/$folder" && find . -name '*.js' | LC_ALL=C sort | cut -c3-); do
+  head="$head<link rel=\"modulepreload\" href=\"/$folder/$module\">"
+done
+head="$head<script type=\"module\" src=\"/$folder/boot.js\"></script>"
+awk -v head="$head" 'BEGIN { RS = "\001" } {
+  gsub(/<link[^>]*benchtrail-frontend-[^>]*>/, "")
+  gsub(/<link[^>]*\/snippets\/[^>]*>/, "")
+  # The one inline script.
+  while (match($0, /<script type="module"[^>]*>/)) {
+    stop = index(substr($0, RSTART), "</script>")
+    $0 = substr($0, 1, RSTART - 1) substr($0, RSTART + stop + 8)
+  }
+  sub(/<\/head>/, head "</head>")
+  printf "%s", $0
+}' "$page" >"$page.new"
+grep -q "/$folder/boot.js" "$page.new" || { echo "split-program: $page has no head to start the program in" >&2; exit 1; }
+mv "$page.new" "$page"
