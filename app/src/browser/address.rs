@@ -1,9 +1,8 @@
 //! The address of the view: read as a query, changed in place.
 
 use leptos::prelude::*;
-use leptos_router::NavigateOptions;
-use leptos_router::hooks::{use_location, use_navigate};
 
+use crate::browser::route::{NavigateOptions, use_location, use_navigate};
 use crate::state::query::Query;
 
 type Go = Box<dyn Fn(&str, NavigateOptions)>;

@@ -6,6 +6,7 @@ pub mod colours;
 pub mod live;
 pub mod page;
 pub mod remote;
+pub mod route;
 pub mod table_rows;
 
 /// Milliseconds since 1970.

@@ -7,8 +7,8 @@ mod job_events;
 mod proof;
 
 use leptos::prelude::*;
-use leptos_router::hooks::use_location;
 
+use crate::browser::route::use_location;
 use crate::frame::{LazyDrawer, drawer_href};
 use crate::state::query::Query;
 

@@ -2,7 +2,6 @@
 
 use events::api::{ChainLink, EventView, History};
 use leptos::prelude::*;
-use leptos_router::hooks::use_location;
 use wasm_bindgen_futures::spawn_local;
 
 use super::Head;
@@ -11,6 +10,7 @@ use super::doubts::Doubts;
 use crate::browser::api::{self, Trouble};
 use crate::browser::page::Page;
 use crate::browser::remote::use_rows;
+use crate::browser::route::use_location;
 use crate::format::{clock, count, counted, millis, short_hash};
 use crate::frame::drawer_href;
 use crate::metrics::{calculation, column};

@@ -1,11 +1,10 @@
 //! The top bar: where one is, by natural keys; jump to a key; whether the page is live; the theme.
 
 use leptos::prelude::*;
-use leptos_router::NavigateOptions;
-use leptos_router::hooks::{use_location, use_navigate};
 
 use crate::browser::live::Status;
 use crate::browser::page::Page;
+use crate::browser::route::{NavigateOptions, use_location, use_navigate};
 use crate::format::count;
 use crate::state::query::{Query, encode};
 

@@ -1,10 +1,9 @@
 //! The keyboard: `?` lists what there is.
 
 use leptos::prelude::*;
-use leptos_router::NavigateOptions;
-use leptos_router::hooks::{use_location, use_navigate};
 use wasm_bindgen::JsCast;
 
+use crate::browser::route::{NavigateOptions, use_location, use_navigate};
 use crate::browser::table_rows;
 
 const KEYS: [(&str, &[(&str, &str)]); 4] = [

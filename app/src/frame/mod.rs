@@ -6,11 +6,9 @@ mod lazy;
 mod rail;
 
 use leptos::prelude::*;
-use leptos_router::components::{FlatRoutes, Route, Router};
-use leptos_router::hooks::use_location;
-use leptos_router::path;
 
 use crate::browser::page::Page;
+use crate::browser::route::{self, use_location};
 use crate::drawer::Drawer;
 use crate::pages;
 use crate::state::place::{Key, Place};
@@ -24,6 +22,7 @@ use lazy::{Lazy, Loading};
 /// The whole page.
 #[component]
 pub fn App() -> impl IntoView {
+    route::provide();
     let page = Page::provide();
     lazy::fetch_the_rest();
     Effect::new(move |_| {
@@ -46,9 +45,7 @@ pub fn App() -> impl IntoView {
         };
     });
     view! {
-        <Router>
-            <Frame/>
-        </Router>
+        <Frame/>
     }
 }
 
@@ -66,10 +63,7 @@ fn Frame() -> impl IntoView {
                 <bar::Bar/>
             </Show>
             <main class="content" id="content" tabindex="-1">
-                // One route for every address: which page it is, `Place` says.
-                <FlatRoutes fallback=page_here>
-                    <Route path=path!("/*any") view=page_here/>
-                </FlatRoutes>
+                {page_here()}
             </main>
             <Show when=move || !bare.get()>
                 <Drawer/>

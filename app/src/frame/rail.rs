@@ -1,10 +1,10 @@
 //! The rail: words, with live counts; on a phone it docks at the bottom.
 
 use leptos::prelude::*;
-use leptos_router::hooks::use_location;
 
 use crate::browser::page::Page;
 use crate::browser::remote::{keep_live, use_rows, use_rows_counted};
+use crate::browser::route::use_location;
 use crate::browser::store;
 use crate::format::count;
 use crate::state::live;

@@ -1,8 +1,6 @@
 //! Audit: the log itself.
 
 use leptos::prelude::*;
-use leptos_router::NavigateOptions;
-use leptos_router::hooks::{use_location, use_navigate};
 
 use serde_json::{Value, json};
 use wasm_bindgen_futures::spawn_local;
@@ -10,6 +8,7 @@ use wasm_bindgen_futures::spawn_local;
 use crate::browser::api;
 use crate::browser::page::Page;
 use crate::browser::remote::use_rows;
+use crate::browser::route::{NavigateOptions, use_location, use_navigate};
 use crate::format::{clock, count, millis};
 use crate::frame::drawer_href;
 use crate::parts::states::{Empty, when_there};

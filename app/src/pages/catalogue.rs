@@ -1,9 +1,9 @@
 //! Catalogue: models, frameworks, tools, and what every metric means.
 
 use leptos::prelude::*;
-use leptos_router::hooks::use_location;
 
 use crate::browser::remote::use_rows;
+use crate::browser::route::use_location;
 use crate::format::{ABSENT, maybe, maybe_count};
 use crate::parts::PageHead;
 use crate::parts::states::{Empty, when_there};

@@ -2,10 +2,10 @@
 
 use events::metrics::Direction;
 use leptos::prelude::*;
-use leptos_router::hooks::use_location;
 
 use crate::browser::page::Page;
 use crate::browser::remote::{keep_live, use_rows};
+use crate::browser::route::use_location;
 use crate::format::{ABSENT, maybe_count, significant};
 use crate::metrics::{Column, column};
 use crate::parts::states::{Empty, when_there};

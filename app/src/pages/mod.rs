@@ -18,10 +18,10 @@ pub mod sign_in;
 pub mod strip;
 
 use leptos::prelude::*;
-use leptos_router::hooks::use_location;
 
 use crate::browser::page::Page;
 use crate::browser::remote::use_rows;
+use crate::browser::route::use_location;
 use crate::parts::PageHead;
 use crate::parts::states::{Empty, Skeleton, trouble_view};
 use crate::state::nearest::nearest;

@@ -3,13 +3,12 @@
 use events::api::CreateApiToken;
 use leptos::ev::SubmitEvent;
 use leptos::prelude::*;
-use leptos_router::NavigateOptions;
-use leptos_router::hooks::use_navigate;
 use serde_json::{Value, json};
 use wasm_bindgen_futures::spawn_local;
 
 use crate::browser::api;
 use crate::browser::page::Page;
+use crate::browser::route::{NavigateOptions, use_navigate};
 use crate::parts::states::Empty;
 use crate::parts::{CopyButton, PageHead};
 

@@ -2,8 +2,6 @@
 
 use events::api::StartRun;
 use leptos::prelude::*;
-use leptos_router::NavigateOptions;
-use leptos_router::hooks::use_navigate;
 use wasm_bindgen_futures::spawn_local;
 
 use super::project_settings::ProjectSettings;
@@ -12,6 +10,7 @@ use crate::browser::api::{self, Trouble};
 use crate::browser::now_ms;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
+use crate::browser::route::{NavigateOptions, use_navigate};
 use crate::format::{ABSENT, counted, maybe_count, moment};
 use crate::parts::states::{Empty, once_there, when_there};
 use crate::parts::{PageHead, Status, swatch};

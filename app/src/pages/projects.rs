@@ -1,11 +1,11 @@
 //! All projects.
 
 use leptos::prelude::*;
-use leptos_router::hooks::use_location;
 
 use crate::browser::now_ms;
 use crate::browser::page::Page;
 use crate::browser::remote::{keep_live, use_rows};
+use crate::browser::route::use_location;
 use crate::format::{ABSENT, maybe_count, moment};
 use crate::parts::PageHead;
 use crate::parts::states::{Empty, when_there};

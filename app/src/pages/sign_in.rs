@@ -3,12 +3,11 @@
 use events::api::{Session, SignIn};
 use leptos::ev::SubmitEvent;
 use leptos::prelude::*;
-use leptos_router::NavigateOptions;
-use leptos_router::hooks::{use_location, use_navigate};
 use wasm_bindgen_futures::spawn_local;
 
 use crate::browser::api::{self, Trouble};
 use crate::browser::page::Page;
+use crate::browser::route::{NavigateOptions, use_location, use_navigate};
 use crate::state::query::Query;
 
 /// The page to sign in.

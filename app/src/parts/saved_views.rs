@@ -3,12 +3,12 @@
 use events::api::{RemoveView, SaveView};
 use leptos::ev::SubmitEvent;
 use leptos::prelude::*;
-use leptos_router::hooks::use_location;
 use wasm_bindgen_futures::spawn_local;
 
 use crate::browser::api::{self, Trouble};
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
+use crate::browser::route::use_location;
 use crate::frame::DRAWER_KEYS;
 use crate::row::Row;
 use crate::state::live;

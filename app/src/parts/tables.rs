@@ -1,9 +1,9 @@
 //! Cells of tables of results: numbers with their full value on hover and their proof one click away.
 
 use leptos::prelude::*;
-use leptos_router::hooks::use_location;
 
 use crate::browser::now_ms;
+use crate::browser::route::use_location;
 use crate::format::{ABSENT, day, full, maybe_count, significant};
 use crate::frame::drawer_href;
 use crate::metrics::{Column, Kind};

@@ -8,11 +8,11 @@ mod telemetry;
 
 use events::api::CancelJob;
 use leptos::prelude::*;
-use leptos_router::hooks::use_location;
 
 use crate::browser::address::Address;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
+use crate::browser::route::use_location;
 use crate::format::{clock, duration};
 use crate::frame::drawer_href;
 use crate::parts::cancel::Cancel;

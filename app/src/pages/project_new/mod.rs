@@ -10,12 +10,12 @@ use events::api::Readiness;
 use events::keys::code_from_name;
 use events::project::ProjectVisibility;
 use leptos::prelude::*;
-use leptos_router::hooks::use_location;
 
 use self::draft::Draft;
 use crate::browser::api::Trouble;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
+use crate::browser::route::use_location;
 use crate::parts::PageHead;
 use crate::parts::states::Forbidden;
 use crate::state::live;

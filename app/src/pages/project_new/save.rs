@@ -2,8 +2,6 @@
 
 use events::api::{CreateProject, CreateWorkload, StartRun};
 use leptos::prelude::*;
-use leptos_router::NavigateOptions;
-use leptos_router::hooks::use_navigate;
 use wasm_bindgen_futures::spawn_local;
 
 use super::Form;
@@ -12,6 +10,7 @@ use super::kept::Kept;
 use crate::browser::api::{self, Trouble};
 use crate::browser::page::Page;
 use crate::browser::remote::Rows;
+use crate::browser::route::{NavigateOptions, use_navigate};
 use crate::row::Row;
 
 #[component]
