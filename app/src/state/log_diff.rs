@@ -46,7 +46,7 @@ pub struct LogDiff {
     pub cut: bool,
 }
 
-/// A line without its numbers: digits, and hexadecimal words that hold a digit, become `0`.
+/// A line without its numbers: digits, decimals, and hexadecimal words that hold a digit, become `0`.
 fn normal(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut word = String::new();
@@ -77,6 +77,10 @@ fn normal(line: &str) -> String {
         }
     }
     end(&mut word, &mut out);
+    // A number with decimals is one number.
+    while out.contains("0.0") {
+        out = out.replace("0.0", "0");
+    }
     out
 }
 
