@@ -46,7 +46,7 @@ impl Address {
             return;
         }
         let to = format!("{}{}", self.path.get_untracked(), query.write());
-        let options = NavigateOptions { scroll: false, replace, ..NavigateOptions::default() };
+        let options = NavigateOptions { scroll: false, replace };
         self.go.with_value(|go| go(&to, options));
     }
 

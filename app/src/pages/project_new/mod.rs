@@ -195,10 +195,10 @@ fn clone_workload(form: Form, project: &str, workload: &str, there: RwSignal<boo
             }
             return;
         };
-        if let Some(workload) = workload.first() {
-            if let Some(card) = form.cards.with_untracked(|cards| cards.first().copied()) {
-                card.draft.set(Draft::of(workload, &scenarios));
-            }
+        if let Some(workload) = workload.first()
+            && let Some(card) = form.cards.with_untracked(|cards| cards.first().copied())
+        {
+            card.draft.set(Draft::of(workload, &scenarios));
         }
         there.set(true);
     });
