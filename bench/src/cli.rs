@@ -36,7 +36,7 @@ pub struct Common {
     #[arg(long, value_name = "FILE", help_heading = "Endpoint")]
     pub endpoints_file: Option<PathBuf>,
     /// The model to ask for. Without it, the only model the first endpoint lists.
-    #[arg(long, short = 'm', help_heading = "Endpoint")]
+    #[arg(long, short = 'm', value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Endpoint")]
     pub model: Option<String>,
     /// A header to add to each request, NAME:VALUE (repeatable).
     #[arg(long, value_name = "NAME:VALUE", value_parser = parse_header, help_heading = "Endpoint")]
@@ -57,11 +57,12 @@ pub struct Common {
     /// The name of the scenario, kept in the results.
     #[arg(long, help_heading = "Load")]
     pub scenario: Option<String>,
-    /// Requests to measure (warm-up and ramp-up come on top). Default: 10 × concurrency, unless --duration is given.
+    /// Requests to measure; warm-up and ramp-up come on top, and those under way when a ramp-up ends are all measured.
+    /// Default: 10 × concurrency, unless --duration is given.
     #[arg(long, short = 'n', value_parser = clap::value_parser!(u64).range(1..), help_heading = "Load")]
     pub num_requests: Option<u64>,
     /// Seconds to measure for, counted from the end of the ramp-up; requests under way are then awaited.
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, help_heading = "Load")]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_some_seconds, help_heading = "Load")]
     pub duration: Option<Duration>,
     /// Requests kept under way at once.
     #[arg(long, short = 'c', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Load")]
@@ -90,10 +91,10 @@ pub struct Common {
     pub slo: Vec<Objectives>,
 
     /// Seconds one request may take.
-    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = parse_seconds, help_heading = "Connections")]
+    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = parse_some_seconds, help_heading = "Connections")]
     pub request_timeout: Duration,
     /// Seconds a connection may take to open.
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds, help_heading = "Connections")]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_some_seconds, help_heading = "Connections")]
     pub connect_timeout: Duration,
     /// Seconds an idle connection is kept.
     #[arg(long, value_name = "SECONDS", default_value = "90", value_parser = parse_seconds, help_heading = "Connections")]
@@ -179,13 +180,19 @@ pub fn parse_switch(text: &str) -> Result<bool, String> {
     }
 }
 
-fn parse_seconds(text: &str) -> Result<Duration, String> {
+/// Seconds, or milliseconds where the text says so.
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     let (number, unit) = match text.strip_suffix("ms") {
         Some(number) => (number, 1e-3),
         None => (text.strip_suffix('s').unwrap_or(text), 1.0),
     };
     let seconds: f64 = number.trim().parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
     Duration::try_from_secs_f64(seconds * unit).map_err(|error| error.to_string())
+}
+
+/// A time in which something can happen.
+fn parse_some_seconds(text: &str) -> Result<Duration, String> {
+    parse_seconds(text).and_then(|time| if time.is_zero() { Err("must be above 0".into()) } else { Ok(time) })
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {

@@ -268,6 +268,19 @@ impl Collector {
         }
     }
 
+    /// Takes what became known of a record after it was added.
+    pub fn learn(&mut self, record: &Record) {
+        self.overall.modality.learn(record);
+        if self.endpoints.len() > 1 {
+            self.endpoints[record.endpoint].modality.learn(record);
+        }
+    }
+
+    /// Something of the images of succeeded requests is not known.
+    pub fn images_unknown(&self) -> bool {
+        self.overall.modality.images_unknown()
+    }
+
     /// Counts so far.
     pub fn requests(&self) -> &RequestCounts {
         &self.overall.requests
@@ -307,10 +320,15 @@ impl Collector {
         self.overall.without_done
     }
 
+    /// When the window opened and closed; none when nothing was measured.
+    pub fn window(&self) -> Option<(Instant, Instant)> {
+        let (opens, closes) = (self.opens_at?, self.closes_at?);
+        (self.overall.requests.attempted > 0).then(|| (opens, closes.max(opens)))
+    }
+
     /// The window in seconds; none when nothing was measured.
     pub fn window_s(&self) -> Option<f64> {
-        let (opens, closes) = (self.opens_at?, self.closes_at?);
-        (self.overall.requests.attempted > 0).then(|| closes.saturating_duration_since(opens).as_secs_f64())
+        self.window().map(|(opens, closes)| closes.duration_since(opens).as_secs_f64())
     }
 
     /// Figures over all endpoints.

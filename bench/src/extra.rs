@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+pub use events::summary_requests::{Artifact, Attempt};
 
 /// The modality's own part of a record.
 #[derive(Clone, Debug, Default)]
@@ -23,10 +23,12 @@ pub enum Extra {
 pub struct VlmExtra {
     /// Loading, resizing and encoding, before the clock started.
     pub processing: Duration,
-    /// Bytes of the images as sent, before base64.
-    pub bytes: u64,
-    /// Width and height of each as sent.
-    pub dimensions: Vec<(u32, u32)>,
+    /// Bytes of the images as sent, before base64. None where those of one behind a link are not known.
+    pub bytes: Option<u64>,
+    /// Width and height of each as sent; none for one behind a link that could not be had.
+    pub dimensions: Vec<Option<(u32, u32)>>,
+    /// Why something of them is not known, image by image.
+    pub unknown: Vec<String>,
 }
 
 /// A transcription.
@@ -73,36 +75,29 @@ pub struct ImagesExtra {
     pub raw_path: Option<String>,
 }
 
-/// One generated image.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Artifact {
-    /// Position in the answer.
-    pub index: u64,
-    /// Where it was saved.
-    pub path: Option<String>,
-    /// Where the server keeps it, if it answered with a link.
-    pub url: Option<String>,
-    /// SHA-256 of its bytes, hexadecimal.
-    pub sha256: Option<String>,
-    /// Its bytes.
-    pub size_bytes: Option<u64>,
-    /// Decoded width.
-    pub width: Option<u32>,
-    /// Decoded height.
-    pub height: Option<u32>,
-    /// `image/png`, …
-    pub mime_type: Option<String>,
+impl VlmExtra {
+    /// Adds an image that is known.
+    pub fn add(&mut self, bytes: u64, dimensions: (u32, u32)) {
+        self.bytes = self.bytes.map(|sum| sum + bytes);
+        self.dimensions.push(Some(dimensions));
+    }
+
+    /// Adds an image of which nothing is known.
+    pub fn add_unknown(&mut self, reason: &str) {
+        self.bytes = None;
+        self.dimensions.push(None);
+        self.unknown.push(reason.to_owned());
+    }
 }
 
-/// One try of a request.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Attempt {
-    /// From 1.
-    pub number: u32,
-    /// How long it took.
-    pub latency_ms: f64,
-    /// HTTP status.
-    pub status: Option<u16>,
-    /// Why it failed.
-    pub error_type: Option<&'static str>,
+impl ImagesExtra {
+    /// Whether an image is behind a link that was not followed yet.
+    pub fn is_unfinished(&self) -> bool {
+        self.artifacts.iter().any(is_unfinished)
+    }
+}
+
+/// Whether an image is behind a link that was not followed yet.
+pub fn is_unfinished(artifact: &Artifact) -> bool {
+    artifact.url.is_some() && artifact.sha256.is_none() && artifact.unknown_reason.is_none()
 }

@@ -35,6 +35,7 @@ pub fn raise_flags(collector: &Collector, client: &Client, flags: &mut Vec<Strin
         ("usage_absent", requests.succeeded > 0 && without_usage == requests.succeeded),
         ("usage_partial", without_usage > 0 && without_usage < requests.succeeded),
         ("no_done_marker", collector.without_done() > 0),
+        ("images_unknown", collector.images_unknown()),
         ("few_requests", requests.succeeded > 0 && requests.succeeded < 10),
         ("client_limited", client.limited),
     ];

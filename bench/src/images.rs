@@ -164,6 +164,13 @@ pub fn check(bytes: &[u8]) -> Result<Checked, String> {
     Ok(Checked { width: decoded.width(), height: decoded.height(), mime_type: format.to_mime_type() })
 }
 
+/// Width and height, from the head of an image alone.
+pub fn dimensions(bytes: &[u8]) -> Result<(u32, u32), String> {
+    let format = image::guess_format(bytes).map_err(|error| format!("no known image format: {error}"))?;
+    let reader = image::ImageReader::with_format(Cursor::new(bytes), format);
+    reader.into_dimensions().map_err(|error| error.to_string())
+}
+
 /// A coloured slope with noise, different for each number, as JPEG.
 pub fn synthetic(width: u32, height: u32, number: u64) -> Result<Vec<u8>, String> {
     let mut random = SmallRng::seed_from_u64(number ^ 0x1AA6E);

@@ -26,6 +26,7 @@ struct VlmTally {
     processing: Samples,
     bytes: Samples,
     dimensions: BTreeMap<String, u64>,
+    errors: BTreeMap<String, u64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -47,8 +48,20 @@ struct AsrTally {
 struct ImagesTally {
     requested: u64,
     returned: u64,
+    /// Returned ones whose dimensions are known.
+    measured: u64,
     pixels: u64,
     sizes: Samples,
+    errors: BTreeMap<String, u64>,
+}
+
+/// Distinct reasons kept; further ones are counted together.
+const REASONS: usize = 20;
+
+fn count_reason(reasons: &mut BTreeMap<String, u64>, reason: &str) {
+    let reason =
+        if reasons.len() < REASONS || reasons.contains_key(reason) { reason } else { "other reasons" };
+    *reasons.entry(reason.to_owned()).or_default() += 1;
 }
 
 impl ModalityTally {
@@ -66,13 +79,29 @@ impl ModalityTally {
         }
     }
 
+    /// Takes what became known of a record's images after it was added.
+    pub fn learn(&mut self, record: &Record) {
+        if let (Some(tally), Extra::Images(extra), Outcome::Success(_)) =
+            (&mut self.images, &record.extra, &record.outcome)
+        {
+            tally.describe(extra);
+        }
+    }
+
+    /// Something of the images of succeeded requests is not known.
+    pub fn images_unknown(&self) -> bool {
+        self.vlm.as_ref().is_some_and(|tally| !tally.errors.is_empty())
+            || self.images.as_ref().is_some_and(|tally| tally.measured < tally.returned)
+    }
+
     /// The figures of VLM runs.
     pub fn vlm(&self) -> VlmFigures {
         let Some(tally) = &self.vlm else { return VlmFigures::default() };
         VlmFigures {
             image_processing_ms: tally.processing.distribution(NS_TO_MS),
             image_bytes: tally.bytes.counts(None, "as sent"),
-            image_dimensions: Some(tally.dimensions.clone()),
+            image_dimensions: (!tally.dimensions.is_empty()).then(|| tally.dimensions.clone()),
+            image_errors: (!tally.errors.is_empty()).then(|| tally.errors.clone()),
         }
     }
 
@@ -116,12 +145,14 @@ impl ModalityTally {
             images_requested: Some(tally.requested),
             images_returned: Some(tally.returned),
             images_per_second: per_second(tally.returned as f64, window_s),
-            megapixels_per_second: (tally.pixels > 0)
+            // Of a part of the images it would be too little, and nobody would see that.
+            megapixels_per_second: (tally.pixels > 0 && tally.measured == tally.returned)
                 .then(|| per_second(tally.pixels as f64 / 1e6, window_s))
                 .flatten(),
             success_rate: (ended > 0).then(|| round(succeeded as f64 / ended as f64)),
             timeouts: Some(timeouts),
             image_size_bytes: tally.sizes.distribution(1.0),
+            artifact_errors: (!tally.errors.is_empty()).then(|| tally.errors.clone()),
         }
     }
 }
@@ -129,10 +160,11 @@ impl ModalityTally {
 impl VlmTally {
     fn add(&mut self, extra: &VlmExtra) {
         self.processing.add(extra.processing.as_nanos() as u64);
-        self.bytes.add(extra.bytes);
-        for (width, height) in &extra.dimensions {
+        extra.bytes.into_iter().for_each(|bytes| self.bytes.add(bytes));
+        for (width, height) in extra.dimensions.iter().flatten() {
             *self.dimensions.entry(format!("{width}x{height}")).or_default() += 1;
         }
+        extra.unknown.iter().for_each(|reason| count_reason(&mut self.errors, reason));
     }
 }
 
@@ -168,12 +200,22 @@ impl ImagesTally {
             return;
         }
         self.returned += extra.returned;
+        if !extra.is_unfinished() {
+            self.describe(extra);
+        }
+    }
+
+    fn describe(&mut self, extra: &ImagesExtra) {
         for artifact in &extra.artifacts {
             if let (Some(width), Some(height)) = (artifact.width, artifact.height) {
+                self.measured += 1;
                 self.pixels += u64::from(width) * u64::from(height);
             }
             if let Some(size) = artifact.size_bytes {
                 self.sizes.add(size);
+            }
+            if let Some(reason) = &artifact.unknown_reason {
+                count_reason(&mut self.errors, reason);
             }
         }
     }

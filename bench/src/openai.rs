@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Serialize};
+
+pub use events::summary_requests::{CompletionDetails, PromptDetails, Usage};
 
 /// A chunk of a stream, or a whole answer.
 #[derive(Debug, Default, Deserialize)]
@@ -164,56 +166,6 @@ impl<'de> Deserialize<'de> for Presence {
     }
 }
 
-/// The server's own token counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
-    /// Input tokens.
-    #[serde(default)]
-    pub prompt_tokens: Option<u64>,
-    /// Output tokens.
-    #[serde(default)]
-    pub completion_tokens: Option<u64>,
-    /// More on the input.
-    #[serde(default)]
-    pub prompt_tokens_details: Option<PromptDetails>,
-    /// More on the output.
-    #[serde(default)]
-    pub completion_tokens_details: Option<CompletionDetails>,
-    /// Where some servers put the reasoning tokens instead.
-    #[serde(default)]
-    pub reasoning_tokens: Option<u64>,
-}
-
-/// More on the input tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PromptDetails {
-    /// Taken from the prefix cache.
-    #[serde(default)]
-    pub cached_tokens: Option<u64>,
-}
-
-/// More on the output tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CompletionDetails {
-    /// Spent on reasoning.
-    #[serde(default)]
-    pub reasoning_tokens: Option<u64>,
-}
-
-impl Usage {
-    /// Reasoning tokens, never more than there were output tokens (some servers say otherwise).
-    pub fn reasoning(&self) -> Option<u64> {
-        let said =
-            self.completion_tokens_details.and_then(|d| d.reasoning_tokens).or(self.reasoning_tokens)?;
-        Some(self.completion_tokens.map_or(said, |all| said.min(all)))
-    }
-
-    /// Input tokens from the prefix cache.
-    pub fn cached(&self) -> Option<u64> {
-        self.prompt_tokens_details.and_then(|details| details.cached_tokens)
-    }
-}
-
 fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -221,6 +173,32 @@ fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
 }
 
 impl<'a> Answer<'a> {
+    /// The text of a chunk that holds one and nothing else, as it stands in the bytes, and whether it is visible.
+    pub fn only_text(&self) -> Option<(&str, bool)> {
+        let [choice] = self.choices.as_slice() else { return None };
+        let more = self.usage.is_some()
+            || self.error.is_some()
+            || choice.finish_reason.is_some()
+            || choice.message.is_some()
+            || choice.delta.as_ref().is_some_and(|delta| delta.tool_calls.0 || delta.function_call.0);
+        let delta = choice.delta.as_ref();
+        let texts = [
+            (Some(&choice.text), true),
+            (delta.map(|delta| &delta.content), true),
+            (delta.map(|delta| &delta.refusal), true),
+            (delta.map(|delta| &delta.reasoning_content), false),
+            (delta.map(|delta| &delta.reasoning), false),
+        ];
+        let mut some = texts
+            .into_iter()
+            .filter_map(|(text, visible)| Some((text?, visible)))
+            .filter(|(text, _)| !text.0.is_empty());
+        match (some.next(), some.next(), more) {
+            (Some((Text(Cow::Borrowed(text)), visible)), None, false) => Some((text, visible)),
+            _ => None,
+        }
+    }
+
     /// The error object, unless it is absent, null, false or empty.
     pub fn error_text(&self) -> Option<&'a str> {
         self.error.map(|raw| raw.get()).filter(|text| !matches!(*text, "null" | "false" | "\"\"" | "{}"))

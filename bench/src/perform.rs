@@ -93,6 +93,7 @@ impl<W: Workload> Run<W> {
             )
         );
         if W::TEXT {
+            self.live.ended(&record);
             self.keep(&record);
         } else {
             let run = Arc::clone(self);
@@ -105,8 +106,8 @@ impl<W: Workload> Run<W> {
         free_at
     }
 
-    fn keep(&self, record: &Record) {
-        self.live.ended(record);
+    /// Puts a record into the figures and the log.
+    pub(crate) fn keep(&self, record: &Record) {
         self.collector().add(record);
         if let Some(log) = &self.log {
             log.write(record);
@@ -130,6 +131,17 @@ impl<W: Workload> Run<W> {
                 record.extra = extra;
             }
             Outcome::Incomplete => record.extra = extra,
+        }
+        self.live.ended(&record);
+        match (self.workload.is_unfinished(&record.extra), record.phase) {
+            (true, Phase::Measured) => {
+                self.collector().add(&record);
+                return self.unfinished().push(record);
+            }
+            (true, _) => {
+                self.workload.give_up(&mut record.extra, "not fetched: the request is in no figure");
+            }
+            (false, _) => {}
         }
         self.keep(&record);
     }

@@ -2,15 +2,13 @@
 
 use std::fmt::Write;
 
-use events::summary::{CountStats, Distribution, Summary};
+use events::summary::{CountStats, Distribution, Errors, Figures, Summary};
 
 /// The table.
 pub fn table(summary: &Summary) -> String {
     let mut out = String::new();
     let figures = &summary.figures;
     let requests = &figures.requests;
-    let number =
-        |value: Option<f64>, digits: usize| value.map_or("-".into(), |value| format!("{value:.digits$}"));
     let simulated = if summary.simulated { "  (simulated: the reference server answered)" } else { "" };
     let _ = writeln!(out, "\n{}  {}{simulated}", summary.tool, summary.readable_id);
     let _ = writeln!(
@@ -24,14 +22,7 @@ pub fn table(summary: &Summary) -> String {
         requests.warmup,
         requests.ramp_up,
     );
-    let rates = &figures.throughput;
-    let _ = writeln!(
-        out,
-        "  throughput {} req/s, {} output tok/s, {} total tok/s",
-        number(rates.requests_per_second, 2),
-        number(rates.completion_tokens_per_second, 1),
-        number(rates.total_tokens_per_second, 1),
-    );
+    let _ = writeln!(out, "  throughput {}", rates(figures).join(", "));
     if let Some(goodput) = &figures.goodput {
         let share = number(goodput.fraction.map(|fraction| fraction * 100.0), 1);
         let _ = writeln!(
@@ -40,28 +31,102 @@ pub fn table(summary: &Summary) -> String {
             number(goodput.requests_per_second, 2)
         );
     }
+    distributions(
+        &mut out,
+        "milliseconds",
+        &[
+            ("response time", &figures.response_time_ms),
+            ("time to first token", &figures.ttft_ms),
+            ("… of any kind", &figures.first_token_ms),
+            ("… of reasoning", &figures.first_reasoning_ms),
+            ("per output token", &figures.tpot_ms),
+            ("… without the first", &figures.tpot_excl_first_ms),
+            ("between chunks", &figures.inter_chunk_ms),
+            ("schedule delay", &figures.schedule_delay_ms),
+            ("from schedule", &figures.response_time_from_schedule_ms),
+            ("image preparation", &figures.vlm.image_processing_ms),
+            ("inference", &figures.asr.inference_time_ms),
+        ],
+    );
+    distributions(
+        &mut out,
+        "transcripts",
+        &[
+            ("real-time factor", &figures.asr.rtf),
+            ("words a second", &figures.asr.words_per_second),
+            ("characters a second", &figures.asr.characters_per_second),
+            ("word errors, %", &figures.asr.wer),
+            ("character errors, %", &figures.asr.cer),
+        ],
+    );
+    distributions(&mut out, "images", &[("bytes of an image", &figures.imagegen.image_size_bytes)]);
+    let counts: [(&str, &Option<CountStats>); 7] = [
+        ("prompt tokens", &figures.prompt_tokens),
+        ("… from cache", &figures.cached_prompt_tokens),
+        ("completion tokens", &figures.completion_tokens),
+        ("… for reasoning", &figures.reasoning_tokens),
+        ("image bytes", &figures.vlm.image_bytes),
+        ("bytes sent", &figures.asr.bytes_sent),
+        ("bytes received", &figures.asr.bytes_received),
+    ];
+    for (name, row) in counts {
+        let Some(row) = row else { continue };
+        let _ = writeln!(out, "  {name:<22}{:>8}{:>11}   total {}", row.n, number(row.avg, 1), row.total);
+    }
+    if let (Some(returned), Some(requested)) =
+        (figures.imagegen.images_returned, figures.imagegen.images_requested)
+    {
+        let _ = writeln!(out, "  {returned} images of {requested} asked for");
+    }
+    failures(&mut out, &figures.errors);
+    if let Some(reason) = &summary.client.limited_reason {
+        let _ = writeln!(out, "\n  The load generator, not the server, may have set the pace: {reason}.");
+    }
+    if !summary.flags.is_empty() {
+        let _ = writeln!(out, "  flags: {}", summary.flags.join(", "));
+    }
+    out
+}
+
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or("-".into(), |value| format!("{value:.digits$}"))
+}
+
+/// The rates of the run's own kind: tokens, seconds of audio, or images.
+fn rates(figures: &Figures) -> Vec<String> {
+    let (tokens, asr, images) = (&figures.throughput, &figures.asr, &figures.imagegen);
+    let mut shown = vec![format!("{} req/s", number(tokens.requests_per_second, 2))];
+    if asr.inference_time_ms.is_some() {
+        shown.push(format!("{} s of audio a second", number(asr.audio_seconds_per_second, 2)));
+        shown.push(format!("{} bytes/s", number(asr.bytes_transferred_per_second, 0)));
+    } else if images.images_requested.is_some() {
+        shown.push(format!("{} images/s", number(images.images_per_second, 3)));
+        shown.push(format!("{} megapixels/s", number(images.megapixels_per_second, 3)));
+    } else {
+        shown.push(format!("{} output tok/s", number(tokens.completion_tokens_per_second, 1)));
+        shown.push(format!("{} total tok/s", number(tokens.total_tokens_per_second, 1)));
+    }
+    shown
+}
+
+/// Rows of distributions below a heading; nothing where none of them was measured.
+fn distributions(out: &mut String, heading: &str, rows: &[(&str, &Option<Distribution>)]) {
+    if rows.iter().all(|(_, row)| row.is_none()) {
+        return;
+    }
     let _ = writeln!(
         out,
-        "\n  {:<22}{:>8}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}",
-        "milliseconds", "n", "avg", "p50", "p90", "p95", "p99", "max"
+        "\n  {heading:<22}{:>8}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}",
+        "n", "avg", "p50", "p90", "p95", "p99", "max"
     );
-    let rows: [(&str, &Option<Distribution>); 9] = [
-        ("response time", &figures.response_time_ms),
-        ("time to first token", &figures.ttft_ms),
-        ("… of any kind", &figures.first_token_ms),
-        ("… of reasoning", &figures.first_reasoning_ms),
-        ("per output token", &figures.tpot_ms),
-        ("… without the first", &figures.tpot_excl_first_ms),
-        ("between chunks", &figures.inter_chunk_ms),
-        ("schedule delay", &figures.schedule_delay_ms),
-        ("from schedule", &figures.response_time_from_schedule_ms),
-    ];
     for (name, row) in rows {
         let Some(row) = row else { continue };
         let values = [row.avg, row.p50, row.p90, row.p95, row.p99, row.max];
         let _ = write!(out, "  {name:<22}{:>8}", row.n);
+        // A real-time factor of a thousandth is one.
+        let digits = if values.iter().flatten().all(|value| value.abs() < 1.0) { 4 } else { 2 };
         for value in values {
-            let _ = write!(out, "{:>11}", number(value, 2));
+            let _ = write!(out, "{:>11}", number(value, digits));
         }
         let note = if row.unreliable.is_empty() {
             String::new()
@@ -70,32 +135,34 @@ pub fn table(summary: &Summary) -> String {
         };
         let _ = writeln!(out, "{note}");
     }
-    let counts: [(&str, &Option<CountStats>); 4] = [
-        ("prompt tokens", &figures.prompt_tokens),
-        ("… from cache", &figures.cached_prompt_tokens),
-        ("completion tokens", &figures.completion_tokens),
-        ("… for reasoning", &figures.reasoning_tokens),
-    ];
-    for (name, row) in counts {
-        let Some(row) = row else { continue };
-        let _ = writeln!(out, "  {name:<22}{:>8}{:>11}   total {}", row.n, number(row.avg, 1), row.total);
+}
+
+fn failures(out: &mut String, errors: &Errors) {
+    if errors.count == 0 {
+        return;
     }
-    let errors = &figures.errors;
-    if errors.count > 0 {
-        let _ = writeln!(out, "\n  {} failed ({} %):", errors.count, number(errors.rate_pct, 2));
-        for sample in &errors.samples {
-            let status = sample.status.map_or(String::new(), |status| format!(" {status}"));
-            let _ = writeln!(out, "    {}× {}{status}: {}", sample.count, sample.kind, sample.message);
-        }
-        if errors.oom_detected {
-            let _ = writeln!(out, "    the server ran out of memory");
-        }
+    let _ = writeln!(out, "\n  {} failed ({} %):", errors.count, number(errors.rate_pct, 2));
+    for sample in &errors.samples {
+        let status = sample.status.map_or(String::new(), |status| format!(" {status}"));
+        let message = for_a_terminal(&sample.message);
+        let _ = writeln!(out, "    {}× {}{status}: {message}", sample.count, sample.kind);
     }
-    if let Some(reason) = &summary.client.limited_reason {
-        let _ = writeln!(out, "\n  The load generator, not the server, may have set the pace: {reason}.");
+    if errors.oom_detected {
+        let _ = writeln!(out, "    the server ran out of memory");
     }
-    if !summary.flags.is_empty() {
-        let _ = writeln!(out, "  flags: {}", summary.flags.join(", "));
+}
+
+/// What a server said, on one line and without the characters that command a terminal.
+fn for_a_terminal(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_commands_no_terminal() {
+        assert_eq!(for_a_terminal("bad\x1b]0;title\x07\nrequest"), "bad ]0;title  request");
     }
-    out
 }

@@ -7,17 +7,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use events::summary_requests::{IMAGEGEN_REQUEST_SCHEMA, ImagegenRequest, RequestLine};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
 
-use crate::extra::Extra;
+use crate::extra::{AsrExtra, Attempt, Extra, ImagesExtra, VlmExtra};
 use crate::failure::Redactor;
 use crate::finish::open_log;
-use crate::openai::Usage;
 use crate::record::{Outcome, Record};
-
-/// The schema of a line about a request for images.
-pub const IMAGEGEN_REQUEST_SCHEMA: &str = "metrumbench-imagegen.request.v1";
 
 /// Ties the monotonic clock to the calendar: both were read at the same moment.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +29,11 @@ impl Anchor {
         Self { instant: Instant::now(), unix }
     }
 
+    /// How far the calendar clock was set between this reading and a later one.
+    pub fn apart_from(self, later: Self) -> Duration {
+        (self.unix + later.instant.saturating_duration_since(self.instant)).abs_diff(later.unix)
+    }
+
     /// Nanoseconds since 1970 of a moment.
     pub fn unix_ns(&self, at: Instant) -> u64 {
         let unix = match at.checked_duration_since(self.instant) {
@@ -41,41 +42,6 @@ impl Anchor {
         };
         unix.as_nanos() as u64
     }
-}
-
-/// A line of the request log. Times are nanoseconds since 1970 or milliseconds from the start of the request.
-#[derive(Serialize)]
-struct Line<'a> {
-    request_id: &'a str,
-    index: u64,
-    phase: &'static str,
-    endpoint: &'a str,
-    outcome: &'static str,
-    scheduled_unix_ns: Option<u64>,
-    started_unix_ns: u64,
-    ended_unix_ns: u64,
-    first_output_unix_ns: Option<u64>,
-    last_output_unix_ns: Option<u64>,
-    response_time_ms: f64,
-    ttft_ms: Option<f64>,
-    first_token_ms: Option<f64>,
-    tpot_ms: Option<f64>,
-    tpot_excl_first_ms: Option<f64>,
-    schedule_delay_ms: Option<f64>,
-    send_skew_ms: f64,
-    streamed: bool,
-    chunks: u64,
-    usage: Option<Usage>,
-    prompt_words: Option<u64>,
-    completion_words: u64,
-    finish_reason: Option<&'a str>,
-    status: Option<u16>,
-    connection_reused: Option<bool>,
-    retried: Option<bool>,
-    error_type: Option<&'static str>,
-    error: Option<String>,
-    #[serde(flatten)]
-    modality: Map<String, Value>,
 }
 
 /// The log. A thread of its own writes it: a slow disk must not delay a measurement.
@@ -144,10 +110,9 @@ impl RequestLog {
 
     /// Hands one record to the writer, which reports its own errors at the end.
     pub fn write(&self, record: &Record) {
-        let line = self.line(record);
         let mut waiting = self.queue.lock();
         let before = waiting.lines.len();
-        match serde_json::to_writer(&mut waiting.lines, &line) {
+        match self.write_to(&mut waiting.lines, record) {
             Ok(()) => waiting.lines.push(b'\n'),
             Err(_) => waiting.lines.truncate(before),
         }
@@ -169,8 +134,19 @@ impl RequestLog {
         }
     }
 
-    fn line<'a>(&'a self, record: &'a Record) -> Line<'a> {
-        let ms = |duration: Duration| crate::stats::round(duration.as_secs_f64() * 1e3);
+    /// The line of a record, with what its load generator notes beyond what all do.
+    fn write_to(&self, out: &mut Vec<u8>, record: &Record) -> serde_json::Result<()> {
+        match &record.extra {
+            Extra::None => serde_json::to_writer(out, &self.line(record, Nothing {})),
+            Extra::Vlm(extra) => serde_json::to_writer(out, &self.line(record, vlm(extra))),
+            Extra::Asr(extra) => serde_json::to_writer(out, &self.line(record, asr(extra))),
+            Extra::Images(extra) => {
+                serde_json::to_writer(out, &self.line(record, images(extra, &record.attempts)))
+            }
+        }
+    }
+
+    fn line<'a, M>(&'a self, record: &'a Record, modality: M) -> RequestLine<'a, M> {
         let timings = record.timings().unwrap_or_default();
         let (outcome, measured, failure) = match &record.outcome {
             Outcome::Success(measured) => ("success", Some(measured), None),
@@ -178,7 +154,7 @@ impl RequestLog {
             Outcome::Incomplete => ("incomplete", None, None),
         };
         let unix = |at: Instant| self.anchor.unix_ns(at);
-        Line {
+        RequestLine {
             request_id: &record.request_id,
             index: record.index,
             phase: record.phase.name(),
@@ -197,57 +173,102 @@ impl RequestLog {
             schedule_delay_ms: record.scheduled.map(|at| ms(record.started_at.saturating_duration_since(at))),
             send_skew_ms: ms(record.started_at.saturating_duration_since(record.ready_at)),
             streamed: record.streamed,
-            chunks: measured.map_or(0, |m| m.chunks),
+            chunks: measured.filter(|_| record.streamed).map(|m| m.chunks),
             usage: measured.and_then(|m| m.usage),
             prompt_words: record.prompt_words,
-            completion_words: measured.map_or(0, |m| m.words),
+            completion_words: measured.filter(|_| record.text).map(|m| m.words),
             finish_reason: measured.and_then(|m| m.finish_reason.as_deref()),
             status: record.status,
             connection_reused: record.sent.map(|sent| sent.reused),
             retried: record.sent.map(|sent| sent.retried),
             error_type: failure.map(|failure| record.names_of_failures()(failure.kind)),
             error: failure.map(|failure| self.redactor.redact(&failure.message)),
-            modality: modality(record),
+            modality,
         }
     }
 }
 
-/// The modality's own members of a line.
-fn modality(record: &Record) -> Map<String, Value> {
-    let ms = |duration: Duration| crate::stats::round(duration.as_secs_f64() * 1e3);
-    let members = match &record.extra {
-        Extra::None => Value::Null,
-        Extra::Vlm(extra) => json!({
-            "image_processing_ms": ms(extra.processing),
-            "image_bytes": extra.bytes,
-            "image_dimensions": extra.dimensions.iter().map(|(w, h)| format!("{w}x{h}")).collect::<Vec<_>>(),
-        }),
-        Extra::Asr(extra) => json!({
-            "sample": extra.sample,
-            "inference_time_ms": extra.inference.map(ms),
-            "audio_seconds": extra.audio_seconds,
-            "words": extra.words,
-            "characters": extra.characters,
-            "bytes_sent": extra.bytes_sent,
-            "bytes_received": extra.bytes_received,
-            "format": extra.format,
-            "wer": extra.wer,
-            "cer": extra.cer,
-        }),
-        Extra::Images(extra) => json!({
-            "schema": IMAGEGEN_REQUEST_SCHEMA,
-            "prompt": extra.prompt,
-            "size": extra.size,
-            "images_requested": extra.requested,
-            "images_returned": extra.returned,
-            "response_bytes": extra.response_bytes,
-            "artifacts": extra.artifacts,
-            "raw_path": extra.raw_path,
-            "attempts": record.attempts,
-        }),
-    };
-    match members {
-        Value::Object(members) => members,
-        _ => Map::new(),
+/// Text: nothing more.
+#[derive(Serialize)]
+struct Nothing {}
+
+#[derive(Serialize)]
+struct Vlm<'a> {
+    image_processing_ms: f64,
+    image_bytes: Option<u64>,
+    image_dimensions: Vec<Option<String>>,
+    /// Why something of them is null.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    image_unknown_reasons: &'a [String],
+}
+
+fn vlm(extra: &VlmExtra) -> Vlm<'_> {
+    let size = |(width, height): (u32, u32)| format!("{width}x{height}");
+    Vlm {
+        image_processing_ms: ms(extra.processing),
+        image_bytes: extra.bytes,
+        image_dimensions: extra.dimensions.iter().map(|dimensions| dimensions.map(size)).collect(),
+        image_unknown_reasons: &extra.unknown,
+    }
+}
+
+#[derive(Serialize)]
+struct Asr<'a> {
+    sample: &'a str,
+    inference_time_ms: Option<f64>,
+    audio_seconds: Option<f64>,
+    words: u64,
+    characters: u64,
+    bytes_sent: u64,
+    bytes_received: u64,
+    format: &'a str,
+    wer: Option<f64>,
+    cer: Option<f64>,
+}
+
+fn asr(extra: &AsrExtra) -> Asr<'_> {
+    Asr {
+        sample: &extra.sample,
+        inference_time_ms: extra.inference.map(ms),
+        audio_seconds: extra.audio_seconds,
+        words: extra.words,
+        characters: extra.characters,
+        bytes_sent: extra.bytes_sent,
+        bytes_received: extra.bytes_received,
+        format: &extra.format,
+        wer: extra.wer,
+        cer: extra.cer,
+    }
+}
+
+fn images<'a>(extra: &'a ImagesExtra, attempts: &'a [Attempt]) -> ImagegenRequest<'a> {
+    ImagegenRequest {
+        schema: IMAGEGEN_REQUEST_SCHEMA,
+        prompt: &extra.prompt,
+        size: &extra.size,
+        images_requested: extra.requested,
+        images_returned: extra.returned,
+        response_bytes: extra.response_bytes,
+        artifacts: &extra.artifacts,
+        raw_path: extra.raw_path.as_deref(),
+        attempts,
+    }
+}
+
+fn ms(duration: Duration) -> f64 {
+    crate::stats::round(duration.as_secs_f64() * 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_is_noticed() {
+        let anchor = Anchor::now();
+        let later = Anchor { instant: anchor.instant + Duration::from_secs(60), unix: anchor.unix };
+        assert_eq!(anchor.apart_from(later), Duration::from_secs(60));
+        let steady = Anchor { unix: anchor.unix + Duration::from_secs(60), ..later };
+        assert_eq!(anchor.apart_from(steady), Duration::ZERO);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use futures::{FutureExt, StreamExt};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
@@ -13,9 +14,10 @@ use crate::collect::Collector;
 use crate::endpoints::RoundRobin;
 use crate::http::pool::Pool;
 use crate::http::request::RequestHead;
+use crate::links::AT_ONCE;
 use crate::live::Live;
 use crate::pacing::{Pacing, PreciseTimer, Schedule, slot_start};
-use crate::record::Phase;
+use crate::record::{Phase, Record};
 use crate::request_log::RequestLog;
 use crate::signals::Control;
 use crate::workload::Workload;
@@ -82,6 +84,8 @@ pub struct Run<W> {
     pub(crate) log: Option<RequestLog>,
     /// Answers still looked into after their slot was freed.
     pub(crate) inspections: TaskTracker,
+    /// Requests of which something is yet to be had from elsewhere, once the load is over.
+    pub(crate) unfinished: Mutex<Vec<Record>>,
     /// For the progress display.
     pub gauges: Gauges,
     /// What arrives, counted as it does.
@@ -112,6 +116,7 @@ impl<W: Workload> Run<W> {
             collector: Mutex::new(collector),
             log,
             inspections: TaskTracker::new(),
+            unfinished: Mutex::default(),
             gauges: Gauges::default(),
             live: Arc::default(),
             control,
@@ -158,10 +163,46 @@ impl<W: Workload> Run<W> {
         clock.abort();
         self.inspections.close();
         self.inspections.wait().await;
-        if self.control.cancelled.load(Relaxed) {
+        if self.control.cancelled.is_cancelled() {
             self.collector().close_window(Instant::now());
         }
+        self.set_stage(4);
+    }
+
+    /// Gets what is yet to be had of requests that ended, now that nothing is measured any more. An interrupt ends it.
+    pub async fn finish(self: &Arc<Self>) {
+        let unfinished = std::mem::take(&mut *self.unfinished());
+        let limit = tokio::time::sleep(self.workload.completion_limit());
+        let over = async {
+            tokio::select! {
+                () = limit => "there was no time left to fetch it (--fetch-timeout)",
+                () = self.control.cancelled.cancelled() => "the run was interrupted before it was fetched",
+            }
+        };
+        let over = over.shared();
+        let completing = futures::stream::iter(unfinished).map(|mut record| {
+            let over = over.clone();
+            async move {
+                let given_up = tokio::select! {
+                    biased;
+                    reason = over => Some(reason),
+                    () = self.workload.complete(record.endpoint, record.index, &mut record.extra) => None,
+                };
+                if let Some(reason) = given_up {
+                    self.workload.give_up(&mut record.extra, reason);
+                }
+                self.collector().learn(&record);
+                if let Some(log) = &self.log {
+                    log.write(&record);
+                }
+            }
+        });
+        completing.buffer_unordered(AT_ONCE).collect::<()>().await;
         self.set_stage(5);
+    }
+
+    pub(crate) fn unfinished(&self) -> MutexGuard<'_, Vec<Record>> {
+        self.unfinished.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn set_stage(&self, stage: u64) {

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use clap::{ArgMatches, Command};
+use events::Timestamp;
 use events::summary::{Client, EndpointFigures, PERCENTILE_METHOD, Summary};
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
@@ -38,6 +39,9 @@ use crate::workload::Workload;
 
 /// Connections kept idle where nothing bounds the number under way.
 const UNBOUNDED_IDLE: usize = 4096;
+
+/// The calendar clock was set if it moved so much against the one that only counts.
+const CLOCK_STEP: Duration = Duration::from_millis(100);
 
 /// Runs `tool` on a runtime of its own and returns its exit code. A refusal is printed, without secrets.
 pub fn block_on<F: Future<Output = Result<i32, Refusal>>>(
@@ -122,6 +126,7 @@ pub struct Preparation<W> {
 /// What becomes part of the summary besides the figures.
 struct Circumstances {
     timestamp: OffsetDateTime,
+    anchor: Anchor,
     id: Uuid,
     clock_offset_ms: Option<f64>,
     flags: Vec<String>,
@@ -146,6 +151,7 @@ pub async fn measure<W: Workload>(
     let log = open_request_log(program, anchor)?;
     let mut circumstances = Circumstances {
         timestamp: OffsetDateTime::now_utc(),
+        anchor,
         id: Uuid::now_v7(),
         clock_offset_ms: None,
         flags: Vec::new(),
@@ -192,14 +198,17 @@ pub async fn measure<W: Workload>(
 
     let showing = CancellationToken::new();
     let shown = tokio::spawn(progress::show(Arc::clone(&run), output, anchor, showing.clone()));
-    let lag = tokio::spawn(measure_lag(showing.clone()));
+    let loading = CancellationToken::new();
+    let lag = tokio::spawn(measure_lag(loading.clone()));
     let (began, cpu_before) = (Instant::now(), CpuTime::now());
     run.execute().await;
     let (process, busiest) = CpuTime::now().since(&cpu_before);
     let wall = began.elapsed();
+    loading.cancel();
+    let lag = lag.await.unwrap_or_default();
+    run.finish().await;
     showing.cancel();
     let _ = shown.await;
-    let lag = lag.await.unwrap_or_default();
     let log_result = run.close_log();
 
     let collector = run.collector();
@@ -207,7 +216,7 @@ pub async fn measure<W: Workload>(
     let client = client(&collector, &counters, run.gauges.max_in_flight.load(Relaxed), &lag, cost);
     let requests = collector.requests();
     circumstances.simulated = run.gauges.simulated.load(Relaxed);
-    circumstances.cancelled = run.control.cancelled.load(Relaxed);
+    circumstances.cancelled = run.control.cancelled.is_cancelled();
     circumstances.partial = circumstances.cancelled
         || requests.incomplete > 0
         || common.duration.is_none() && wanted.is_some_and(|wanted| requests.attempted < wanted);
@@ -224,12 +233,22 @@ fn conclude(
 ) -> i32 {
     let Program { tool, common, command, matches, redactor, outputs, .. } = program;
     raise_flags(collector, &client, &mut circumstances.flags);
+    let anchor = circumstances.anchor;
+    if anchor.apart_from(Anchor::now()) > CLOCK_STEP {
+        circumstances.flags.push("clock_stepped".into());
+    }
+    let window = collector.window().and_then(|(opens, closes)| {
+        let moment = |at| Timestamp::from_micros((anchor.unix_ns(at) / 1000) as i64).ok();
+        moment(opens).zip(moment(closes))
+    });
     let endpoints = program.endpoints.iter().enumerate();
     let summary = Summary {
         schema: outputs.schema.into(),
         id: circumstances.id,
         readable_id: readable_id(tool, circumstances.timestamp, common.concurrency, circumstances.id),
         timestamp: circumstances.timestamp.format(&Rfc3339).unwrap_or_default(),
+        window_started_at: window.map(|(opened, _)| opened),
+        window_ended_at: window.map(|(_, closed)| closed),
         tool: (*tool).into(),
         tool_version: env!("CARGO_PKG_VERSION").into(),
         rustc_version: env!("BENCH_RUSTC_VERSION").into(),

@@ -13,7 +13,7 @@ use crate::endpoints::{Endpoint, endpoint, parse_file};
 use crate::failure::Redactor;
 use crate::finish::{EXIT_UNFIT, EXIT_USAGE};
 use crate::http::connect::ConnectOptions;
-use crate::http::simple;
+use crate::http::simple::{self, Limits};
 use crate::preflight::{self, Clock, MAX_OFFSET};
 use crate::stats::round;
 
@@ -97,9 +97,10 @@ pub async fn model(common: &Common, endpoints: &[Endpoint], path: &str) -> Resul
     url.set_path(&format!("{base}models"));
     let limit = common.request_timeout.min(Duration::from_secs(10));
     let advice = "name the model with --model";
-    let document = simple::get(&url, first.authorization().as_deref(), &connect_options(common), limit)
-        .await
-        .map_err(|error| Refusal::usage(format!("cannot list models: {error}; {advice}")))?;
+    let document =
+        simple::get(&url, first.authorization().as_deref(), &connect_options(common), &Limits::within(limit))
+            .await
+            .map_err(|error| Refusal::usage(format!("cannot list models: {error}; {advice}")))?;
     only_model(&document.body).map_err(|reason| Refusal::usage(format!("{reason}; {advice}")))
 }
 
@@ -124,7 +125,7 @@ pub async fn read_text(option: &str, place: &str, common: &Common) -> Result<Str
         return std::fs::read_to_string(place).map_err(|error| refuse(error.to_string()));
     }
     let url = url::Url::parse(place).map_err(|error| refuse(error.to_string()))?;
-    let document = simple::get(&url, None, &connect_options(common), FETCH_LIMIT)
+    let document = simple::get(&url, None, &connect_options(common), &Limits::within(FETCH_LIMIT))
         .await
         .map_err(|error| Refusal::usage(format!("{option}: {error}")))?;
     Ok(String::from_utf8_lossy(&document.body).into_owned())
@@ -189,7 +190,7 @@ pub async fn fetch(what: &str, address: &str, common: &Common) -> Result<Vec<u8>
     let shown = Redactor::default().redact(address);
     let refuse = |reason: String| Refusal::usage(format!("{what} {shown}: {reason}"));
     let url = url::Url::parse(address).map_err(|error| refuse(error.to_string()))?;
-    let document = simple::get(&url, None, &connect_options(common), FETCH_LIMIT)
+    let document = simple::get(&url, None, &connect_options(common), &Limits::within(FETCH_LIMIT))
         .await
         .map_err(|error| refuse(error.to_string()))?;
     Ok(document.body)

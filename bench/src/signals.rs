@@ -1,8 +1,6 @@
 //! Ctrl-C and SIGTERM: the first one drains, the second one ends at once.
 
 use std::io::{self, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal};
@@ -21,7 +19,7 @@ pub struct Control {
     /// Give up those under way.
     pub abort: CancellationToken,
     /// Somebody interrupted the run.
-    pub cancelled: Arc<AtomicBool>,
+    pub cancelled: CancellationToken,
 }
 
 /// Watches for signals from now on. The first one stops `control`, and aborts it two seconds later.
@@ -37,7 +35,7 @@ pub fn watch(control: Control, quiet: bool) -> io::Result<()> {
         if signals.wait().is_err() {
             return;
         }
-        control.cancelled.store(true, Relaxed);
+        control.cancelled.cancel();
         control.stop.cancel();
         let abort = control.abort.clone();
         let aborting = std::thread::Builder::new().name("abort".into()).spawn(move || {

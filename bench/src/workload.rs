@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::answer::{AnswerReader, Measured};
 use crate::extra::Extra;
@@ -82,6 +82,24 @@ pub trait Workload: Send + Sync + 'static {
     ) -> impl Future<Output = (Extra, Option<Failure>)> + Send {
         async move { (extra, None) }
     }
+
+    /// Whether something of a request that ended is yet to be had from elsewhere, once the load is over.
+    fn is_unfinished(&self, _extra: &Extra) -> bool {
+        false
+    }
+
+    /// The time that may take for all requests together.
+    fn completion_limit(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Gets it: for request `index`, answered by this endpoint.
+    fn complete(&self, _endpoint: usize, _index: u64, _extra: &mut Extra) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// Says why it was not to be had.
+    fn give_up(&self, _extra: &mut Extra, _reason: &str) {}
 
     /// The `Accept` header.
     fn accept(&self) -> &str;

@@ -31,6 +31,34 @@ fn an_interrupt_before_the_first_request_leaves_a_summary_too() {
     assert!(run.line["response_time_ms"].is_null());
 }
 
+#[test]
+fn an_interrupt_while_linked_images_are_fetched_ends_that_alone() {
+    let bench = Bench::new(Options { shape: "stall".parse().unwrap(), ..quick() });
+    let arguments = [
+        ["--summary", "summary.jsonl"],
+        ["--data-log", "requests.jsonl"],
+        ["--progress-file", "progress.jsonl"],
+        ["--response-format", "url"],
+        ["--size", "16x16"],
+    ]
+    .concat();
+    let child = bench.command_of(env!("CARGO_BIN_EXE_metrumbench-imagegen"), &arguments).spawn().unwrap();
+    let began = Instant::now();
+    while !std::fs::read_to_string(bench.file("progress.jsonl")).is_ok_and(|text| text.contains("\"drain\""))
+    {
+        assert!(began.elapsed() < Duration::from_secs(30), "the load does not end");
+        std::thread::yield_now();
+    }
+    let interrupted = Instant::now();
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let run = bench.finished(child.wait_with_output().unwrap());
+    assert!(interrupted.elapsed() < Duration::from_secs(5));
+    assert_eq!(run.code, Some(130), "{}", run.stderr);
+    assert_eq!(run.summary().figures.requests.succeeded, 4);
+    assert_eq!(run.line["artifact_errors"]["the run was interrupted before it was fetched"], 4);
+    assert_eq!(bench.request_log().len(), 4);
+}
+
 /// The shell that runs the tool with files no larger than `blocks` × 512 bytes: what a full disk looks like to it.
 fn with_little_room(bench: &Bench, blocks: u32, arguments: &str) -> support::Finished {
     let script = format!(

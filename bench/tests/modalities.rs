@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bench::images::synthetic;
 use bench::refserver::Options;
-use bench::refserver::media::TRANSCRIPT;
+use bench::refserver::media::{LINKED, TRANSCRIPT, linked_image};
 use sha2::Digest;
 use support::network::Files;
 use support::{Bench, Finished, quick};
@@ -25,6 +25,7 @@ fn a_vision_run_reports_its_images() {
     assert_eq!(run.line["image_bytes"]["n"], 4);
     assert_eq!(run.line["image_processing_ms"]["n"], 4);
     assert_eq!(run.line["completion_tokens"]["total"], 32);
+    assert!(run.stdout.contains("image preparation") && run.stdout.contains("image bytes"), "{}", run.stdout);
 }
 
 #[test]
@@ -102,6 +103,10 @@ fn a_transcription_run_reports_speed_and_accuracy() {
         (run.line["rtf"]["min"].as_f64().unwrap(), run.line["inference_time_ms"]["min"].as_f64().unwrap());
     assert!((rtf - time / 5000.0).abs() < 1e-5, "{rtf} {time}");
     assert!(run.line["ttft_ms"].is_null());
+    for shown in ["s of audio a second", "real-time factor", "inference", "word errors, %", "bytes sent"] {
+        assert!(run.stdout.contains(shown), "{shown} is not in the table: {}", run.stdout);
+    }
+    assert!(!run.stdout.contains("tok/s"), "{}", run.stdout);
 }
 
 #[test]
@@ -147,10 +152,46 @@ fn remote_images_are_fetched_once_before_the_run() {
     let run = bench.run_tool(VLM, &["-n", "6", "-c", "2", "--prompts", "p.jsonl"]);
     assert_eq!(run.line["image_dimensions"]["30x20"], 6, "{}", run.stderr);
     assert_eq!(files.times_asked(), 1);
-    // The server is asked to fetch them instead: their size is not known here.
-    let by_address = bench.run_tool(VLM, &["-n", "2", "--prompts", "p.jsonl", "--image-transport", "url"]);
-    assert_eq!(by_address.code, Some(0), "{}", by_address.stderr);
-    assert_eq!(files.times_asked(), 1);
+}
+
+#[test]
+fn of_images_that_the_server_fetches_itself_size_and_dimensions_are_known_or_why_they_are_not() {
+    let image = synthetic(30, 20, 1).unwrap();
+    let files = Files::serve(vec![("/a.jpg", image.clone()), ("/page", b"<html>".to_vec())]);
+    let bench = Bench::new(quick());
+    let line = |names: &[&str]| {
+        let urls: Vec<String> = names.iter().map(|name| format!("{}/{name}", files.url)).collect();
+        serde_json::json!({"prompt": "what is it", "image_urls": urls}).to_string() + "\n"
+    };
+    std::fs::write(bench.file("p.jsonl"), line(&["a.jpg", "a.jpg"])).unwrap();
+    let arguments = ["-n", "3", "-c", "2", "--prompts", "p.jsonl", "--image-transport", "url"];
+    let run = bench.run_tool(VLM, &arguments);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(run.line["image_dimensions"]["30x20"], 6);
+    assert_eq!(run.line["image_bytes"]["total"], 6 * image.len());
+    assert_eq!(bench.request_log()[0]["image_bytes"], 2 * image.len());
+    assert_eq!(files.times_asked(), 1, "once, whatever the number of requests");
+
+    std::fs::write(bench.file("p.jsonl"), line(&["a.jpg", "gone.jpg", "page"])).unwrap();
+    let run = bench.run_tool(VLM, &arguments);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(
+        run.line["image_bytes"].is_null(),
+        "a sum without two of the images: {}",
+        run.line["image_bytes"]
+    );
+    assert_eq!(run.line["image_dimensions"]["30x20"], 3);
+    assert_eq!(run.line["image_errors"]["HTTP status 404"], 3);
+    assert_eq!(run.line["image_errors"].as_object().unwrap().len(), 2, "{}", run.line["image_errors"]);
+    assert!(run.summary().flags.contains(&"images_unknown".to_owned()));
+    let line = bench.request_log().pop().unwrap();
+    assert!(line["image_bytes"].is_null() && line["image_dimensions"][1].is_null(), "{line}");
+    assert_eq!(line["image_unknown_reasons"][0], "HTTP status 404");
+
+    let asked = files.times_asked();
+    let run = bench.run_tool(VLM, &[&arguments[..], &["--fetch-timeout", "0"]].concat());
+    assert_eq!((run.code, files.times_asked()), (Some(0), asked));
+    assert_eq!(run.line["image_errors"]["not fetched (--fetch-timeout 0)"], 9);
 }
 
 #[test]
@@ -207,6 +248,9 @@ fn an_image_run_checks_and_keeps_every_image() {
     assert_eq!(run.line["requests"]["succeeded"], 8, "max(4, 2 × 4) requests");
     assert_eq!((&run.line["images_requested"], &run.line["images_returned"]), (&16.into(), &16.into()));
     let window = run.line["window_s"].as_f64().unwrap();
+    for shown in ["images/s", "megapixels/s", "16 images of 16 asked for", "bytes of an image"] {
+        assert!(run.stdout.contains(shown), "{shown} is not in the table: {}", run.stdout);
+    }
     let megapixels = run.line["megapixels_per_second"].as_f64().unwrap();
     assert!((megapixels - 16.0 * 64.0 * 32.0 / 1e6 / window).abs() < 1e-3 * megapixels, "{megapixels}");
     let data = std::fs::read_to_string(bench.file("data.jsonl")).unwrap();
@@ -217,6 +261,77 @@ fn an_image_run_checks_and_keeps_every_image() {
     let hash: String = sha2::Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(artifact["sha256"], hash);
     assert_eq!((&artifact["width"], &artifact["mime_type"]), (&64.into(), &"image/jpeg".into()));
+}
+
+/// An image run whose answers hold links.
+fn linked(shape: &str, arguments: &[&str]) -> (Bench, Finished) {
+    let bench = Bench::new(Options { shape: shape.parse().unwrap(), ..quick() });
+    let files = ["--summary", "summary.jsonl", "--data-log", "requests.jsonl", "--artifact-dir", "images"];
+    let wanted = ["-c", "2", "--n", "2", "--size", "48x32", "--response-format", "url"];
+    let run = bench.run_tool(IMAGEGEN, &[&files[..], &wanted, arguments].concat());
+    (bench, run)
+}
+
+#[test]
+fn linked_images_are_fetched_after_the_load_and_described() {
+    let (bench, run) = linked("ok", &["--warmup-requests", "1"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!((&run.line["images_returned"], &run.line["image_size_bytes"]["n"]), (&16.into(), &16.into()));
+    let window = run.line["window_s"].as_f64().unwrap();
+    let megapixels = run.line["megapixels_per_second"].as_f64().unwrap();
+    assert!((megapixels - 16.0 * 48.0 * 32.0 / 1e6 / window).abs() < 1e-3 * megapixels, "{megapixels}");
+    let log = bench.request_log();
+    assert_eq!(log.len(), 9);
+    for line in log.iter().filter(|line| line["phase"] == "measured") {
+        for artifact in line["artifacts"].as_array().unwrap() {
+            let link = url::Url::parse(artifact["url"].as_str().unwrap()).unwrap();
+            assert_eq!(link.query(), Some("[redacted]"), "what signs a link is a credential");
+            let image = linked_image(link.path()).unwrap();
+            assert_eq!(artifact["sha256"], bench::links::sha256(&image));
+            assert_eq!((&artifact["size_bytes"], &artifact["width"]), (&image.len().into(), &48.into()));
+            assert_eq!(artifact["mime_type"], "image/jpeg");
+            assert_eq!(
+                std::fs::read(bench.file("").join(artifact["path"].as_str().unwrap())).unwrap(),
+                image
+            );
+            assert!(artifact["unknown_reason"].is_null());
+        }
+    }
+    // Not one of them while anything was measured; those of the warm-up not at all.
+    let ended = log.iter().filter_map(|line| line["ended_unix_ns"].as_u64()).max().unwrap();
+    let fetched: Vec<u64> = bench
+        .truth()
+        .iter()
+        .filter(|truth| truth.shape == LINKED)
+        .map(|truth| truth.received_unix_ns)
+        .collect();
+    assert_eq!(fetched.len(), 16);
+    assert!(fetched.iter().all(|at| *at >= ended), "{ended}: {fetched:?}");
+}
+
+#[test]
+fn an_image_that_its_link_does_not_lead_to_is_null_with_a_reason() {
+    for (shape, arguments, reason) in [
+        ("cut", &[][..], "HTTP status 404"),
+        ("bad-json", &[], "169.254.169.254 is not where a link of this endpoint may lead"),
+        ("ok", &["--fetch-timeout", "0"], "not fetched (--fetch-timeout 0)"),
+        ("stall", &["--fetch-timeout", "0.2"], "there was no time left to fetch it (--fetch-timeout)"),
+    ] {
+        let (bench, run) = linked(shape, arguments);
+        assert_eq!(run.code, Some(0), "{shape}: {}", run.stderr);
+        assert_eq!(
+            (&run.line["requests"]["succeeded"], &run.line["images_returned"]),
+            (&8.into(), &16.into())
+        );
+        assert_eq!(run.line["artifact_errors"][reason], 16, "{}", run.line["artifact_errors"]);
+        for unknown in ["megapixels_per_second", "image_size_bytes"] {
+            assert!(run.line[unknown].is_null(), "{unknown}");
+        }
+        assert!(run.summary().flags.contains(&"images_unknown".to_owned()));
+        let artifact = &bench.request_log()[0]["artifacts"][0];
+        assert_eq!(artifact["unknown_reason"], reason);
+        assert!(artifact["sha256"].is_null() && artifact["url"].is_string(), "{artifact}");
+    }
 }
 
 #[test]

@@ -41,6 +41,30 @@ fn a_server_that_counts_no_tokens_cannot_be_learnt_from() {
 }
 
 #[test]
+fn options_that_no_run_could_keep_are_refused_before_anything_is_sent() {
+    let bench = Bench::new(quick());
+    let imagegen = env!("CARGO_BIN_EXE_metrumbench-imagegen");
+    let llm = env!("CARGO_BIN_EXE_metrumbench-llm");
+    for (tool, arguments) in [
+        (llm, &["--duration", "0"][..]),
+        (llm, &["--request-timeout", "0"]),
+        (llm, &["--connect-timeout", "0ms"]),
+        (llm, &["--model", ""]),
+        (llm, &["--min-tokens", "10", "--max-tokens", "5"]),
+        (llm, &["--min-tokens", "129"]),
+        (imagegen, &["--steps", "0"]),
+        (imagegen, &["--guidance-scale", "nan"]),
+        (imagegen, &["--prompt", ""]),
+        (imagegen, &["--retry-backoff", "inf"]),
+    ] {
+        let run = bench.run_tool(tool, arguments);
+        assert_eq!(run.code, Some(2), "{arguments:?}: {}", run.stderr);
+        assert!(run.stderr.starts_with("error: "), "{arguments:?}: {}", run.stderr);
+    }
+    assert!(bench.truth().is_empty());
+}
+
+#[test]
 fn completions_are_printed_for_each_shell_without_anything_else_being_asked_for() {
     let bench = Bench::new(quick());
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

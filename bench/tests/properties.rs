@@ -150,6 +150,8 @@ proptest! {
             id: uuid::Uuid::nil(),
             readable_id: String::new(),
             timestamp: String::new(),
+            window_started_at: None,
+            window_ended_at: None,
             tool: "metrumbench-llm".into(),
             tool_version: String::new(),
             rustc_version: String::new(),

@@ -8,6 +8,7 @@ use bench::refserver::Options;
 use events::metrics::metric;
 use events::summary::{IMAGEGEN_SUMMARY_SCHEMA, SUMMARY_SCHEMA, json_schema};
 use events::summary_columns::column_of;
+use events::summary_requests::{IMAGEGEN_REQUEST_SCHEMA, imagegen_json_schema};
 use serde_json::Value;
 use support::{Bench, quick};
 
@@ -15,10 +16,14 @@ fn published(schema: &str) -> PathBuf {
     PathBuf::from(format!("{}/../docs/schemas/{schema}.schema.json", env!("CARGO_MANIFEST_DIR")))
 }
 
+fn schema_of_the_code(schema: &str) -> Value {
+    if schema == IMAGEGEN_REQUEST_SCHEMA { imagegen_json_schema() } else { json_schema(schema) }
+}
+
 #[test]
 fn the_published_schemas_are_those_of_the_code() {
-    for schema in [SUMMARY_SCHEMA, IMAGEGEN_SUMMARY_SCHEMA] {
-        let generated = serde_json::to_string_pretty(&json_schema(schema)).unwrap() + "\n";
+    for schema in [SUMMARY_SCHEMA, IMAGEGEN_SUMMARY_SCHEMA, IMAGEGEN_REQUEST_SCHEMA] {
+        let generated = serde_json::to_string_pretty(&schema_of_the_code(schema)).unwrap() + "\n";
         if std::env::var_os("UPDATE_SCHEMAS").is_some() {
             std::fs::write(published(schema), &generated).unwrap();
         }
@@ -71,17 +76,64 @@ fn lines() -> Vec<(&'static str, Value)> {
         .collect()
 }
 
+/// Lines of the image generator's data log: good ones, with images and with links, failed ones, tried again, cut short.
+fn image_request_lines() -> Vec<Value> {
+    let runs: [(&str, &[&str]); 6] = [
+        ("ok", &["--artifact-dir", "images", "--save-raw", "--warmup-requests", "1"]),
+        ("ok", &["--response-format", "url", "--request-rate", "200"]),
+        ("cut", &["--response-format", "url"]),
+        ("bad-json", &[]),
+        ("status-503", &["--retries", "1", "--retry-backoff", "0.01"]),
+        ("stall-before-head", &["--request-timeout", "0.05"]),
+    ];
+    let mut lines = Vec::new();
+    for (shape, arguments) in runs {
+        let bench = Bench::new(Options { shape: shape.parse().unwrap(), ..quick() });
+        let files = ["--size", "16x16", "--summary", "summary.jsonl", "--data-log", "requests.jsonl"];
+        bench.run_tool(env!("CARGO_BIN_EXE_metrumbench-imagegen"), &[&files, arguments].concat());
+        let written = bench.request_log();
+        assert!(written.len() >= 4, "{shape}: {}", written.len());
+        lines.extend(written);
+    }
+    lines
+}
+
+fn assert_conforms(document: &Value, line: &Value) {
+    let validator = jsonschema::validator_for(document).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(line).map(|error| format!("{}: {error}", error.instance_path)).collect();
+    assert!(errors.is_empty(), "{line}: {errors:?}");
+    let unpublished = unpublished(document, document, line, "");
+    assert!(unpublished.is_empty(), "{line}: {unpublished:?}");
+}
+
+fn document(schema: &str) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(published(schema)).unwrap()).unwrap()
+}
+
 #[test]
 fn what_the_tools_write_conforms_and_holds_nothing_unpublished() {
     for (schema, line) in lines() {
-        let document: Value =
-            serde_json::from_str(&std::fs::read_to_string(published(schema)).unwrap()).unwrap();
-        let validator = jsonschema::validator_for(&document).unwrap();
-        let errors: Vec<String> =
-            validator.iter_errors(&line).map(|error| format!("{}: {error}", error.instance_path)).collect();
-        assert!(errors.is_empty(), "{}: {errors:?}", line["tool"]);
-        let unpublished = unpublished(&document, &document, &line, "");
-        assert!(unpublished.is_empty(), "{}: {unpublished:?}", line["tool"]);
+        assert_conforms(&document(schema), &line);
+    }
+}
+
+#[test]
+fn each_line_of_an_image_runs_data_log_conforms_and_holds_nothing_unpublished() {
+    let document = document(IMAGEGEN_REQUEST_SCHEMA);
+    let lines = image_request_lines();
+    for line in &lines {
+        assert_conforms(&document, line);
+    }
+    let validator = jsonschema::validator_for(&document).unwrap();
+    for change in [
+        |line: &mut Value| drop(line.as_object_mut().unwrap().remove("artifacts")),
+        |line: &mut Value| line["images_returned"] = "1".into(),
+        |line: &mut Value| line["schema"] = "another".into(),
+    ] {
+        let mut changed = lines[0].clone();
+        change(&mut changed);
+        assert!(!validator.is_valid(&changed));
     }
 }
 

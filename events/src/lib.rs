@@ -29,6 +29,7 @@ pub mod subjects;
 pub mod summary;
 pub mod summary_columns;
 pub mod summary_modalities;
+pub mod summary_requests;
 pub mod system;
 pub mod telemetry;
 pub mod timestamp;

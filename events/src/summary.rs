@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::timestamp::Timestamp;
+
 pub use crate::summary_modalities::{AsrFigures, ImagegenFigures, VlmFigures};
 
 /// The `schema` of a summary line written by `metrumbench-llm`, `-vlm` and `-asr`.
@@ -33,6 +35,14 @@ pub struct Summary {
     pub readable_id: String,
     /// When the run began: ISO 8601, UTC.
     pub timestamp: String,
+    /// When the measurement window opened, by this machine's clock: ISO 8601, UTC. Null when nothing was measured.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>", extend("format" = "date-time")))]
+    pub window_started_at: Option<Timestamp>,
+    /// When it closed: `window_s` later. Whoever reads this line does so later still.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>", extend("format" = "date-time")))]
+    pub window_ended_at: Option<Timestamp>,
     /// The binary that wrote this: `metrumbench-llm`, `metrumbench-vlm`, `metrumbench-asr` or `metrumbench-imagegen`.
     pub tool: String,
     /// The version of the binary.
@@ -55,7 +65,9 @@ pub struct Summary {
     pub percentile_method: String,
     /// What a reader must know before trusting the figures, as stable words: `usage_absent`,
     /// `usage_partial`, `clock_unverified`, `clock_unchecked`, `no_success`, `few_requests`, `client_limited`,
-    /// `no_done_marker`, `prompts_reused`.
+    /// `no_done_marker`, `prompts_reused`, `clock_stepped` (this machine's clock was set during the run: the window's
+    /// times are those of the clock before), `images_unknown` (images behind links could not all be fetched: see
+    /// `image_errors` and `artifact_errors`).
     pub flags: Vec<String>,
     /// Every figure over all endpoints together.
     #[serde(flatten)]
@@ -344,6 +356,8 @@ mod tests {
             id: Uuid::nil(),
             readable_id: "llm-x".into(),
             timestamp: "2026-11-29T22:00:00Z".into(),
+            window_started_at: None,
+            window_ended_at: "2026-11-29T22:01:00.5Z".parse().ok(),
             tool: "metrumbench-llm".into(),
             tool_version: "0.1.0".into(),
             rustc_version: "rustc".into(),

@@ -19,6 +19,9 @@ pub struct VlmFigures {
     /// How many images had which dimensions (`WIDTHxHEIGHT`, as sent).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_dimensions: Option<BTreeMap<String, u64>>,
+    /// Images behind addresses whose size or dimensions could not be had, by reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_errors: Option<BTreeMap<String, u64>>,
 }
 
 /// Figures only `metrumbench-asr` has. Rates per second of inference are distributions over requests.
@@ -76,7 +79,7 @@ pub struct ImagegenFigures {
     /// Images returned / window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images_per_second: Option<f64>,
-    /// Decoded pixels returned / 1e6 / window.
+    /// Decoded pixels returned / 1e6 / window. Null where the dimensions of one of them could not be had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub megapixels_per_second: Option<f64>,
     /// Fraction of requests that ended without error.
@@ -88,4 +91,7 @@ pub struct ImagegenFigures {
     /// Bytes of each image, as a distribution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_size_bytes: Option<Distribution>,
+    /// Images behind links that could not be described in full, by reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact_errors: Option<BTreeMap<String, u64>>,
 }

@@ -7,7 +7,17 @@ pub type Step = fn(Value) -> Value;
 
 /// Every step there is: type, the version it starts from, the step. A type's newest version is one more than its
 /// last step's. Steps are kept for good: logs hold every version ever shipped.
-const STEPS: &[(&str, u16, Step)] = &[];
+const STEPS: &[(&str, u16, Step)] = &[("tool_output.recorded", 1, without_window_times)];
+
+/// The first summaries did not say when their window opened and closed.
+fn without_window_times(mut payload: Value) -> Value {
+    if let Some(summary) = payload.get_mut("summary").and_then(Value::as_object_mut) {
+        for name in ["window_started_at", "window_ended_at"] {
+            summary.entry(name).or_insert(Value::Null);
+        }
+    }
+    payload
+}
 
 /// The version payloads of this type are written in today, from 1.
 pub fn current_schema_version(event_type: &str) -> u16 {

@@ -1,7 +1,7 @@
 //! Opening connections: names resolved once, TCP tuned for latency, TLS by rustls.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -197,6 +197,16 @@ impl Connector {
         };
         let target = format!("{host}:{port}");
         Ok(Self { addresses: addresses.into(), tls, target, options })
+    }
+
+    /// Where it connects to: the server, or the proxy.
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        self.addresses.iter().map(SocketAddr::ip).collect()
+    }
+
+    /// No proxy is between.
+    pub fn is_direct(&self) -> bool {
+        self.options.proxy.is_none()
     }
 
     /// Connections speak HTTP/2.

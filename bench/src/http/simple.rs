@@ -1,5 +1,6 @@
-//! Fetching one small document: model lists, prompt files.
+//! Fetching one small document: model lists, prompt files, images.
 
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use url::Url;
@@ -7,10 +8,29 @@ use url::Url;
 use super::connect::{ConnectOptions, Connector};
 use super::exchange::exchange;
 use super::response::{Head, Progress, Sink};
+use crate::links::Reach;
 
-/// The largest document that is fetched.
-const LIMIT: usize = 512 * 1024 * 1024;
+/// The largest document that is fetched where nothing else is said.
+const MOST_BYTES: usize = 512 * 1024 * 1024;
 const MAX_REDIRECTS: usize = 5;
+
+/// What fetching a document may cost, and where it may lead.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The longest it may take, redirects included.
+    pub time: Duration,
+    /// The most bytes.
+    pub bytes: usize,
+    /// The addresses that may be asked, of redirects too; none for any.
+    pub reach: Option<Reach>,
+}
+
+impl Limits {
+    /// A document the user asked for, wherever it is.
+    pub fn within(time: Duration) -> Self {
+        Self { time, bytes: MOST_BYTES, reach: None }
+    }
+}
 
 /// Why a document could not be fetched.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +60,7 @@ pub struct Document {
     pub head: Head,
     /// The body.
     pub body: Vec<u8>,
+    most_bytes: usize,
 }
 
 impl Sink for Document {
@@ -49,7 +70,7 @@ impl Sink for Document {
 
     fn body(&mut self, piece: &[u8], _: Instant) -> Progress {
         self.body.extend_from_slice(piece);
-        if self.body.len() > LIMIT { Progress::Complete } else { Progress::More }
+        if self.body.len() > self.most_bytes { Progress::Complete } else { Progress::More }
     }
 }
 
@@ -58,14 +79,17 @@ pub async fn get(
     url: &Url,
     authorization: Option<&str>,
     options: &ConnectOptions,
-    limit: Duration,
+    limits: &Limits,
 ) -> Result<Document, FetchError> {
-    let mut at = url.clone();
+    let (mut at, deadline) = (url.clone(), Instant::now() + limits.time);
     for _ in 0..=MAX_REDIRECTS {
         let failed = |reason: String| FetchError::Failed { url: without_credentials(&at), reason };
         // One small document needs no HTTP/2, and every server that speaks it over TLS speaks HTTP/1.1 too.
         let options = ConnectOptions { http2: false, ..options.clone() };
         let connector = Connector::resolve(&at, options).await.map_err(|error| failed(error.to_string()))?;
+        if let Some(address) = out_of_reach(&at, &connector, limits) {
+            return Err(failed(format!("{address} is not where a link of this endpoint may lead")));
+        }
         let mut stream = connector.open().await.map_err(|error| failed(error.to_string()))?;
         let target = match connector.forwarder() {
             Some(_) => format!("http://{}{}", host_header(&at), path_and_query(&at)),
@@ -79,9 +103,12 @@ pub async fn get(
             head.push_str(&format!("Authorization: {value}\r\n"));
         }
         head.push_str("Accept: */*\r\nConnection: close\r\nUser-Agent: metrumbench\r\n\r\n");
-        let mut document = Document::default();
-        let sent = exchange(&mut stream, head.as_bytes(), &mut document, Instant::now() + limit).await;
+        let mut document = Document { most_bytes: limits.bytes, ..Document::default() };
+        let sent = exchange(&mut stream, head.as_bytes(), &mut document, deadline).await;
         sent.map_err(|broken| failed(broken.error.to_string()))?;
+        if document.body.len() > limits.bytes {
+            return Err(failed(format!("larger than {} MiB", limits.bytes >> 20)));
+        }
         match (document.head.status, &document.head.location) {
             (200..=299, _) => return Ok(document),
             (301 | 302 | 303 | 307 | 308, Some(location)) => {
@@ -91,6 +118,18 @@ pub async fn get(
         }
     }
     Err(FetchError::Failed { url: without_credentials(url), reason: "too many redirects".into() })
+}
+
+/// The first address that may not be asked. What a proxy connects to only it knows; an address in the link itself is seen.
+fn out_of_reach(url: &Url, connector: &Connector, limits: &Limits) -> Option<IpAddr> {
+    let reach = limits.reach.as_ref()?;
+    let written = match url.host()? {
+        url::Host::Ipv4(address) => Some(IpAddr::V4(address)),
+        url::Host::Ipv6(address) => Some(IpAddr::V6(address)),
+        url::Host::Domain(_) => None,
+    };
+    let asked = if connector.is_direct() { connector.addresses() } else { Vec::new() };
+    asked.into_iter().chain(written).find(|address| !reach.allows(*address))
 }
 
 /// The request target of `url`.

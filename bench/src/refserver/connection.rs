@@ -49,6 +49,9 @@ async fn respond(
             let model = json!({"id": server.options.model, "object": "model", "created": 0, "owned_by": REFSERVER_NAME});
             return json_answer(stream, 200, &json!({"object": "list", "data": [model]})).await;
         }
+        ("GET", path) if path.starts_with(media::IMAGES) => {
+            return media::send_linked_image(stream, server, request).await;
+        }
         ("GET", "/metrics") => return metrics(stream, server).await,
         ("POST", "/v1/chat/completions" | "/chat/completions") => Api::Chat,
         ("POST", "/v1/completions" | "/completions") => Api::Completion,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 use super::Server;
-use super::connection::{After, json_answer, write_answer};
+use super::connection::{After, json_answer, wait_for_client, write_answer};
 use super::request::Request;
 use super::shape::Shape;
 use super::truth::Truth;
@@ -78,25 +78,70 @@ pub(super) async fn draw(
     let count = if shape == Shape::Empty { 0 } else { body["n"].as_u64().unwrap_or(1).min(16) };
     let number = truth.received_unix_ns;
     // Made while the model would be thinking, so that it costs no extra time.
+    let link = body["response_format"] == "url";
     let made = tokio::task::spawn_blocking(move || -> Result<Vec<String>, String> {
         let encode = |bytes: Vec<u8>| base64::engine::general_purpose::STANDARD.encode(bytes);
-        (0..count).map(|image| synthetic(width, height, number.wrapping_add(image)).map(encode)).collect()
+        let numbers = (0..count).map(|image| number.wrapping_add(image));
+        match link {
+            // Made again by whoever follows the link.
+            true => Ok(numbers.map(|number| format!("{IMAGES}{width}x{height}-{number}.jpg")).collect()),
+            false => numbers.map(|number| synthetic(width, height, number).map(encode)).collect(),
+        }
     });
     let images = made.await.map_err(io::Error::other)?.map_err(io::Error::other)?;
     PreciseTimer::new().sleep_until(received_at + server.options.ttft).await;
     note(server, truth, count);
-    let link = body["response_format"] == "url";
+    let host = request.host.as_deref().unwrap_or("localhost");
     let data: Vec<Value> = images
         .into_iter()
-        .enumerate()
-        .map(|(index, image)| match (link, shape) {
-            (true, _) => json!({"url": format!("http://localhost/images/{index}.jpg")}),
+        .map(|image| match (link, shape) {
+            (true, Shape::Cut) => json!({"url": format!("http://{host}{IMAGES}gone.jpg")}),
+            (true, Shape::Stall) => json!({"url": format!("http://{host}{IMAGES}{NEVER}")}),
+            // Where cloud machines keep their credentials.
+            (true, Shape::BadJson) => json!({"url": "http://169.254.169.254/latest/meta-data/image.jpg"}),
+            (true, _) => json!({"url": format!("http://{host}{image}?signature=simulated")}),
             (false, Shape::BadJson) => json!({"b64_json": "####"}),
             (false, Shape::Cut) => json!({"b64_json": image.get(..16)}),
             (false, _) => json!({"b64_json": image}),
         })
         .collect();
     json_answer(stream, 200, &json!({"created": 0, "data": data})).await
+}
+
+/// The shape that the truth log gives requests for images behind links.
+pub const LINKED: &str = "LinkedImage";
+
+/// The path below which generated images are.
+pub const IMAGES: &str = "/images/";
+
+/// The image behind a link of this server's, made again: its name says which.
+pub fn linked_image(path: &str) -> Option<Vec<u8>> {
+    let (size, number) = path.strip_prefix(IMAGES)?.strip_suffix(".jpg")?.split_once('-')?;
+    let ((width, height), number) = (parse_size(size).ok()?, number.parse().ok()?);
+    synthetic(width, height, number).ok()
+}
+
+/// An image that never comes.
+const NEVER: &str = "never.jpg";
+
+/// Sends the image behind a link, and notes that it was asked for.
+pub(super) async fn send_linked_image(
+    stream: &mut TcpStream,
+    server: &Server,
+    request: &Request,
+) -> io::Result<After> {
+    let received_unix_ns = server.truth.as_ref().map_or(0, |truth| truth.unix_ns(request.received_at));
+    let truth = Truth { shape: LINKED.into(), received_unix_ns, ..Truth::default() };
+    let path = request.path.clone();
+    if path.ends_with(NEVER) {
+        return wait_for_client(stream).await;
+    }
+    let made = tokio::task::spawn_blocking(move || linked_image(&path)).await.map_err(io::Error::other)?;
+    note(server, truth, 0);
+    match made {
+        Some(image) => write_answer(stream, 200, "image/jpeg", &image).await,
+        None => json_answer(stream, 404, &json!({"detail": "no such image"})).await,
+    }
 }
 
 fn note(server: &Server, mut truth: Truth, words: u64) {

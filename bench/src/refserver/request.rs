@@ -25,6 +25,8 @@ pub struct Request {
     pub path: String,
     /// `x-request-id`.
     pub id: Option<String>,
+    /// `host`.
+    pub host: Option<String>,
     /// `x-refserver-shape`.
     pub shape: Option<String>,
     /// The client wants the connection closed.
@@ -97,6 +99,7 @@ fn parse(bytes: &[u8]) -> io::Result<Option<(Request, usize, usize)>> {
         path: path_of(target).to_owned(),
         received_at: Instant::now(),
         id: None,
+        host: None,
         shape: None,
         close: false,
         body: Vec::new(),
@@ -107,6 +110,7 @@ fn parse(bytes: &[u8]) -> io::Result<Option<(Request, usize, usize)>> {
         match header.name.to_ascii_lowercase().as_str() {
             "content-length" => length = value.parse().map_err(io::Error::other)?,
             "x-request-id" => request.id = Some(value),
+            "host" => request.host = Some(value),
             "x-refserver-shape" => request.shape = Some(value),
             "connection" => request.close = value.eq_ignore_ascii_case("close"),
             _ => {}

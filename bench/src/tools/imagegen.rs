@@ -1,11 +1,10 @@
 //! `metrumbench-imagegen`: image generation over `/v1/images/generations`, with every image checked.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine;
 use clap::Parser;
 use events::summary::IMAGEGEN_SUMMARY_SCHEMA;
 use rand::SeedableRng;
@@ -13,21 +12,21 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use sha2::Digest;
 
 use super::Tool;
+use super::artifacts::{Folder, inspect_answer, shown};
 use crate::answer::Measured;
 use crate::balance::Strategy;
 use crate::body::BodyReader;
-use crate::cli::{Common, EXIT_CODES};
+use crate::cli::{Common, EXIT_CODES, parse_not_negative, parse_seconds};
 use crate::endpoints::{Endpoint, endpoint};
-use crate::extra::{Artifact, Extra, ImagesExtra};
+use crate::extra::{Artifact, Extra, ImagesExtra, is_unfinished};
 use crate::failure::{Failure, FailureKind};
 use crate::finish::SummaryFile;
-use crate::http::simple;
-use crate::images::{self, parse_size};
+use crate::http::simple::{self, Limits};
+use crate::images::parse_size;
 use crate::jsonl;
-use crate::openai::error_message;
+use crate::links::{self, Follower};
 use crate::prompts::count_words;
 use crate::session::{Outputs, Preparation};
 use crate::setup::{self, Refusal};
@@ -44,11 +43,16 @@ const EXAMPLES: &str = "Examples:
 
 ";
 
+const DATA_LOG: &str =
+    "Append a JSON line for each request to this file. Default: metrumbench-imagegen.jsonl.";
+
 /// Measure how fast an endpoint generates images, and keep what it made.
 ///
-/// --data-log gets a JSON line for each request, --summary a single JSON object for the run.
+/// --data-log gets a JSON line for each request (metrumbench-imagegen.jsonl), --summary a single JSON object for the run
+/// (metrumbench-imagegen.summary.json).
 #[derive(Parser, Clone, Debug)]
 #[command(name = "metrumbench-imagegen", version, after_help = EXIT_CODES, after_long_help = format!("{EXAMPLES}{EXIT_CODES}"), max_term_width = 110, args_override_self = true)]
+#[command(mut_arg("data_log", |arg| arg.help(DATA_LOG)), mut_arg("request_log", |arg| arg.help("The same as --data-log.")))]
 pub(super) struct Cli {
     #[command(flatten)]
     common: Common,
@@ -65,10 +69,10 @@ pub(super) struct Cli {
     #[arg(long, default_value_t = 0, help_heading = "Load")]
     retries: u32,
     /// Seconds before the first further try; doubled for each one after.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.5, help_heading = "Load")]
-    retry_backoff: f64,
+    #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = parse_seconds, help_heading = "Load")]
+    retry_backoff: Duration,
     /// One prompt for all requests.
-    #[arg(long, conflicts_with = "prompts", help_heading = "Images")]
+    #[arg(long, conflicts_with = "prompts", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Images")]
     prompt: Option<String>,
     /// Prompts: a JSONL file or address, each line with prompt and optional size and negative_prompt.
     #[arg(long, value_name = "FILE|URL", help_heading = "Images")]
@@ -82,14 +86,17 @@ pub(super) struct Cli {
     /// The images themselves, or links to them.
     #[arg(long, value_enum, default_value_t = Delivery::B64Json, help_heading = "Images")]
     response_format: Delivery,
+    /// Seconds to fetch linked images in, after the load, for their size, SHA-256 and dimensions; 0: do not fetch them.
+    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = parse_seconds, help_heading = "Images")]
+    fetch_timeout: Duration,
     /// What not to show.
     #[arg(long, help_heading = "Images")]
     negative_prompt: Option<String>,
     /// Inference steps.
-    #[arg(long, help_heading = "Images")]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Images")]
     steps: Option<u32>,
     /// Guidance scale.
-    #[arg(long, help_heading = "Images")]
+    #[arg(long, value_parser = parse_not_negative, help_heading = "Images")]
     guidance_scale: Option<f64>,
     /// Save each image in this folder.
     #[arg(long, value_name = "FOLDER", help_heading = "Results")]
@@ -135,12 +142,9 @@ pub(super) struct ImagegenWorkload {
     negative_prompt: Option<String>,
     artifacts: Arc<Folder>,
     run: String,
-}
-
-/// Where images are kept, if anywhere.
-struct Folder {
-    path: Option<PathBuf>,
-    save_raw: bool,
+    /// Follow links, by endpoint.
+    links: Vec<Follower>,
+    fetch_timeout: Duration,
 }
 
 impl Workload for ImagegenWorkload {
@@ -174,7 +178,7 @@ impl Workload for ImagegenWorkload {
         let Extra::Images(mut images) = extra else { return (extra, None) };
         let body = std::mem::take(&mut measured.body);
         images.response_bytes = body.len() as u64;
-        let (folder, name) = (Arc::clone(&self.artifacts), format!("{}-{index:06}", self.run));
+        let (folder, name) = (Arc::clone(&self.artifacts), self.name_of(index));
         let inspected = tokio::task::spawn_blocking(move || {
             let result = inspect_answer(&body, &folder, &name, &mut images);
             (images, result.err())
@@ -188,67 +192,65 @@ impl Workload for ImagegenWorkload {
         }
     }
 
+    fn is_unfinished(&self, extra: &Extra) -> bool {
+        matches!(extra, Extra::Images(images) if images.is_unfinished())
+    }
+
+    fn completion_limit(&self) -> Duration {
+        self.fetch_timeout
+    }
+
+    async fn complete(&self, endpoint: usize, index: u64, extra: &mut Extra) {
+        let Extra::Images(images) = extra else { return };
+        for artifact in images.artifacts.iter_mut().filter(|artifact| is_unfinished(artifact)) {
+            if let Err(reason) = self.follow(endpoint, index, artifact).await {
+                artifact.unknown_reason = Some(reason);
+            }
+            artifact.url = artifact.url.take().map(|link| shown(&link));
+        }
+    }
+
+    fn give_up(&self, extra: &mut Extra, reason: &str) {
+        let Extra::Images(images) = extra else { return };
+        for artifact in images.artifacts.iter_mut().filter(|artifact| is_unfinished(artifact)) {
+            artifact.unknown_reason = Some(reason.to_owned());
+            artifact.url = artifact.url.take().map(|link| shown(&link));
+        }
+    }
+
     fn accept(&self) -> &str {
         "application/json"
     }
 }
 
-/// Reads an answer, decodes and checks each image, and saves it.
-fn inspect_answer(body: &[u8], folder: &Folder, name: &str, images: &mut ImagesExtra) -> Result<(), Failure> {
-    let schema = |message: String| Failure::new(FailureKind::Decode, None, message);
-    if let (Some(path), true) = (&folder.path, folder.save_raw) {
-        let raw = path.join(format!("{name}.json"));
-        save(&raw, body)?;
-        images.raw_path = Some(raw.display().to_string());
+impl ImagegenWorkload {
+    /// What files of a request are called.
+    fn name_of(&self, index: u64) -> String {
+        format!("{}-{index:06}", self.run)
     }
-    let answer: Value = serde_json::from_slice(body).map_err(|error| schema(format!("not JSON: {error}")))?;
-    if answer.get("error").is_some_and(|error| !error.is_null()) {
-        return Err(Failure::new(FailureKind::InBandError, None, error_message(body)));
-    }
-    let items = answer["data"].as_array().ok_or_else(|| schema("the answer has no data array".into()))?;
-    images.returned = items.len() as u64;
-    if items.is_empty() {
-        return Err(schema("the answer holds no image".into()));
-    }
-    for (index, item) in items.iter().enumerate() {
-        let mut artifact = Artifact { index: index as u64, ..Artifact::default() };
-        match (item["b64_json"].as_str(), item["url"].as_str()) {
-            (Some(text), _) => {
-                let text = text.rsplit_once("base64,").map_or(text, |(_, data)| data);
-                let bytes =
-                    base64::engine::general_purpose::STANDARD.decode(text.trim()).map_err(|error| {
-                        Failure::new(FailureKind::ImageData, None, format!("image {index}: {error}"))
-                    })?;
-                check_image(&bytes, &mut artifact)?;
-                if let Some(path) = &folder.path {
-                    let extension = artifact.mime_type.as_deref().and_then(|mime| mime.rsplit('/').next());
-                    let file = path.join(format!("{name}-{index}.{}", extension.unwrap_or("bin")));
-                    save(&file, &bytes)?;
-                    artifact.path = Some(file.display().to_string());
-                }
-            }
-            (None, Some(url)) => artifact.url = Some(url.to_owned()),
-            (None, None) => return Err(schema(format!("image {index} has neither b64_json nor url"))),
+
+    /// Fetches the image behind a link, describes it, and keeps it where images are kept.
+    async fn follow(&self, endpoint: usize, index: u64, artifact: &mut Artifact) -> Result<(), String> {
+        if self.fetch_timeout.is_zero() {
+            return Err("not fetched (--fetch-timeout 0)".to_owned());
         }
-        images.artifacts.push(artifact);
+        let (follower, link) = (self.links.get(endpoint), artifact.url.as_deref().unwrap_or_default());
+        let follower = follower.ok_or("the endpoint is not known")?;
+        let bytes = follower.fetch(&follower.target(link)?).await?;
+        let (folder, name) = (Arc::clone(&self.artifacts), self.name_of(index));
+        let mut described = artifact.clone();
+        let describing = tokio::task::spawn_blocking(move || {
+            links::describe(&bytes, &mut described);
+            if described.mime_type.is_some() {
+                // The image was had and measured: that it cannot be kept is another matter.
+                described.unknown_reason =
+                    folder.keep(&name, &bytes, &mut described).err().map(|f| f.message);
+            }
+            described
+        });
+        *artifact = describing.await.map_err(|error| error.to_string())?;
+        Ok(())
     }
-    Ok(())
-}
-
-fn check_image(bytes: &[u8], artifact: &mut Artifact) -> Result<(), Failure> {
-    let image = images::check(bytes).map_err(|reason| {
-        Failure::new(FailureKind::ImageData, None, format!("image {}: {reason}", artifact.index))
-    })?;
-    artifact.sha256 = Some(sha2::Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect());
-    artifact.size_bytes = Some(bytes.len() as u64);
-    (artifact.width, artifact.height) = (Some(image.width), Some(image.height));
-    artifact.mime_type = Some(image.mime_type.to_owned());
-    Ok(())
-}
-
-fn save(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    std::fs::write(path, bytes)
-        .map_err(|error| Failure::new(FailureKind::Artifact, None, format!("{}: {error}", path.display())))
 }
 
 /// The whole program: parses `arguments`, runs, and returns the exit code.
@@ -282,10 +284,11 @@ impl Tool for Cli {
 
     fn outputs(&self) -> Outputs {
         let path = self.summary.clone().unwrap_or_else(|| "metrumbench-imagegen.summary.json".into());
+        let log = self.common.data_log.clone().or_else(|| self.common.request_log.clone());
         Outputs {
             schema: IMAGEGEN_SUMMARY_SCHEMA,
             summary: SummaryFile { path, is_log: false },
-            request_log: self.common.data_log.clone().or_else(|| self.common.request_log.clone()),
+            request_log: Some(log.unwrap_or_else(|| "metrumbench-imagegen.jsonl".into())),
         }
     }
 
@@ -295,10 +298,8 @@ impl Tool for Cli {
         self.load_balancing.unwrap_or(by_file)
     }
 
-    fn retries(&self) -> Result<(u32, Duration), Refusal> {
-        let backoff = Duration::try_from_secs_f64(self.retry_backoff)
-            .map_err(|error| Refusal::usage(format!("--retry-backoff: {error}")))?;
-        Ok((self.retries, backoff))
+    fn retries(&self) -> (u32, Duration) {
+        (self.retries, self.retry_backoff)
     }
 
     fn check(&self) -> Result<(), Refusal> {
@@ -320,6 +321,10 @@ impl Tool for Cli {
             std::fs::create_dir_all(folder)
                 .map_err(|error| Refusal::usage(format!("--artifact-dir {}: {error}", folder.display())))?;
         }
+        let options = setup::connect_options(&self.common);
+        let links = endpoints.iter().map(|endpoint| Follower::of(endpoint, options.clone()));
+        // Also where links were not asked for: some servers answer with them all the same.
+        let links = futures::future::join_all(links).await;
         let workload = ImagegenWorkload {
             rows,
             fixed: self.fixed_members(model),
@@ -328,6 +333,8 @@ impl Tool for Cli {
             negative_prompt: self.negative_prompt.clone(),
             artifacts: Arc::new(Folder { path: self.artifact_dir.clone(), save_raw: self.save_raw }),
             run: uuid::Uuid::now_v7().simple().to_string(),
+            links,
+            fetch_timeout: self.fetch_timeout,
         };
         let requests = u64::from(self.common.concurrency).saturating_mul(4).max(4);
         Ok(Preparation { workload, derived: Map::new(), default_requests: Some(requests), distinct: None })
@@ -341,14 +348,14 @@ impl Cli {
             url.set_path("/health");
             let limit = self.common.connect_timeout.min(Duration::from_secs(10));
             let options = setup::connect_options(&self.common);
-            simple::get(&url, endpoint.authorization().as_deref(), &options, limit).await.map_err(
-                |error| {
+            simple::get(&url, endpoint.authorization().as_deref(), &options, &Limits::within(limit))
+                .await
+                .map_err(|error| {
                     Refusal::usage(format!(
                         "endpoint {} is not healthy: {error}; start it, or leave --health-check out",
                         endpoint.name
                     ))
-                },
-            )?;
+                })?;
         }
         Ok(())
     }

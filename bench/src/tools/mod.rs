@@ -15,6 +15,7 @@ use crate::session::{Outputs, Preparation, Program, block_on, measure};
 use crate::setup::{self, Refusal};
 use crate::workload::Workload;
 
+mod artifacts;
 pub mod asr;
 mod calibrate;
 pub mod imagegen;
@@ -58,8 +59,8 @@ trait Tool: CommandFactory + FromArgMatches {
     }
 
     /// Further tries of requests that failed for a passing reason, and the wait before the first.
-    fn retries(&self) -> Result<(u32, Duration), Refusal> {
-        Ok((0, Duration::ZERO))
+    fn retries(&self) -> (u32, Duration) {
+        (0, Duration::ZERO)
     }
 
     /// Refuses options that do not go together.
@@ -95,7 +96,7 @@ fn run<T: Tool>(arguments: impl IntoIterator<Item = OsString>) -> i32 {
             path: tool.path(),
             outputs: tool.outputs(),
             strategy: tool.strategy(),
-            retries: tool.retries()?,
+            retries: tool.retries(),
             redactor: redactor.clone(),
         };
         measure(&program, control, async |model| tool.prepare(&program.endpoints, model).await).await
@@ -170,6 +171,44 @@ mod tests {
             [llm::Cli::command(), vlm::Cli::command(), asr::Cli::command(), imagegen::Cli::command()]
         {
             command.debug_assert();
+        }
+    }
+
+    #[test]
+    fn the_image_generators_data_log_is_described_as_what_it_is() {
+        let help = imagegen::Cli::command().render_help().to_string();
+        assert!(help.contains("a JSON line for each request to this file. Default"), "{help}");
+        assert!(!help.contains("Append the summary"), "{help}");
+    }
+
+    /// Command lines of the manual: what is indented there and begins with a tool's name.
+    fn lines_of_the_manual() -> Vec<Vec<OsString>> {
+        let manual = include_str!("../../README.md");
+        let lines = manual.lines().filter_map(|line| line.strip_prefix("    metrumbench-"));
+        lines
+            .map(|line| {
+                let words = line.split_whitespace().take_while(|word| *word != ">");
+                let mut words: Vec<OsString> = words.map(OsString::from).collect();
+                words[0] = format!("metrumbench-{}", words[0].display()).into();
+                words
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_command_line_of_the_manual_is_understood() {
+        let lines = lines_of_the_manual();
+        assert!(lines.len() > 7, "{lines:?}");
+        for line in lines.into_iter().filter(|line| completions_for(line).is_none()) {
+            let command = match line[0].to_str().unwrap() {
+                "metrumbench-llm" => llm::Cli::command(),
+                "metrumbench-vlm" => vlm::Cli::command(),
+                "metrumbench-asr" => asr::Cli::command(),
+                "metrumbench-imagegen" => imagegen::Cli::command(),
+                other => panic!("{other}"),
+            };
+            let parsed = command.try_get_matches_from(&line);
+            assert!(parsed.is_ok(), "{line:?}: {}", parsed.unwrap_err());
         }
     }
 }

@@ -60,9 +60,12 @@ pub struct TextOptions {
 impl TextOptions {
     /// Refuses values no run can have.
     pub fn check(&self) -> Result<(), Refusal> {
-        match self.words_per_token.is_finite() && self.words_per_token > 0.0 {
-            true => Ok(()),
-            false => Err(Refusal::usage("--words-per-token must be above 0")),
+        let most = self.max_tokens.or(self.output_sequence_length).unwrap_or(DEFAULT_MAX_TOKENS);
+        match self.min_tokens {
+            Some(least) if least > most => Err(Refusal::usage(format!(
+                "--min-tokens {least} is more than the {most} tokens an answer may have; raise --max-tokens"
+            ))),
+            _ => Ok(()),
         }
     }
 

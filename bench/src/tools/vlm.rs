@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use rand::SeedableRng;
@@ -16,15 +16,16 @@ use super::Tool;
 use super::calibrate::{REQUESTS, calibrate};
 use super::text::{Mode, TextBody, TextOptions};
 use crate::answer::AnswerReader;
-use crate::cli::{Common, EXIT_CODES};
+use crate::cli::{Common, EXIT_CODES, parse_seconds};
 use crate::endpoints::Endpoint;
 use crate::extra::{Extra, VlmExtra};
 use crate::failure::{Failure, FailureKind};
 use crate::images::{Source, Store, parse_size};
 use crate::jsonl;
+use crate::links::{self, Remote};
 use crate::prompts::{Prompt, count_words, nearest_in_length, spread_by_length};
 use crate::session::Preparation;
-use crate::setup::{Refusal, fetch_all, read_text};
+use crate::setup::{Refusal, connect_options, fetch_all, read_text};
 use crate::workload::{Prepared, Workload};
 
 const EXAMPLES: &str = "Examples:
@@ -58,6 +59,10 @@ pub(super) struct Cli {
     /// Send the images themselves, or addresses the server fetches.
     #[arg(long, value_enum, default_value_t = Transport::Base64, help_heading = "Images")]
     image_transport: Transport,
+    /// Seconds to fetch the images in before the run where the server gets addresses, to know their size and
+    /// dimensions; 0: do not fetch them.
+    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = parse_seconds, help_heading = "Images")]
+    fetch_timeout: Duration,
     /// The size of made-up images.
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "640x480", value_parser = parse_size, help_heading = "Images")]
     synthetic_image: (u32, u32),
@@ -103,6 +108,8 @@ pub(super) struct VlmWorkload {
     per_request: Option<u32>,
     detail: Detail,
     transport: Transport,
+    /// What is known of images that the server fetches itself, by address.
+    remote: HashMap<String, Result<Remote, String>>,
     body: TextBody,
 }
 
@@ -138,10 +145,17 @@ impl Workload for VlmWorkload {
         let detail = if self.detail == Detail::Low { "low" } else { "high" };
         let began = Instant::now();
         let mut content = vec![json!({"type": "text", "text": prompt})];
-        let mut extra = VlmExtra::default();
+        let mut extra = VlmExtra { bytes: Some(0), ..VlmExtra::default() };
         for source in sources {
             let address = match (&source, self.transport) {
-                (Source::Remote(url), Transport::Url) => url.clone(),
+                (Source::Remote(url), Transport::Url) => {
+                    match self.remote.get(url) {
+                        Some(Ok(image)) => extra.add(image.bytes, image.dimensions),
+                        Some(Err(reason)) => extra.add_unknown(reason),
+                        None => extra.add_unknown("not fetched (--fetch-timeout 0)"),
+                    }
+                    url.clone()
+                }
                 _ => {
                     let image = match self.images.ready(&source) {
                         Some(image) => image,
@@ -153,8 +167,7 @@ impl Workload for VlmWorkload {
                                 .map_err(|error| Failure::new(FailureKind::Request, None, error))?
                         }
                     };
-                    extra.bytes += image.bytes;
-                    extra.dimensions.push((image.width, image.height));
+                    extra.add(image.bytes, (image.width, image.height));
                     image.data_url.clone()
                 }
             };
@@ -226,25 +239,31 @@ impl Tool for Cli {
         }
         rows.shuffle(&mut SmallRng::seed_from_u64(seed));
         body.describe(text, &mut derived);
-        let remote = match self.image_transport {
-            Transport::Url => HashMap::new(),
+        let addresses = rows
+            .iter()
+            .flat_map(|row| &row.image_urls)
+            .filter(|reference| matches!(Source::of_reference(reference), Source::Remote(_)))
+            .map(String::as_str);
+        let (mut images, mut remote) = (HashMap::new(), HashMap::new());
+        match self.image_transport {
             Transport::Base64 => {
-                let addresses = rows
-                    .iter()
-                    .flat_map(|row| &row.image_urls)
-                    .filter(|reference| matches!(Source::of_reference(reference), Source::Remote(_)));
-                fetch_all("image", addresses.map(String::as_str), &self.common).await?.into_iter().collect()
+                images = fetch_all("image", addresses, &self.common).await?.into_iter().collect()
             }
-        };
+            Transport::Url if self.fetch_timeout.is_zero() => {}
+            Transport::Url => {
+                remote = links::look_at(addresses, &connect_options(&self.common), self.fetch_timeout).await;
+            }
+        }
         let distinct = (!rows.is_empty()).then_some(rows.len() as u64);
         let workload = VlmWorkload {
             rows,
             synthetic: self.synthetic_image,
             seed: seed.wrapping_mul(1 << 20),
-            images: Arc::new(Store::new(self.max_image_dimension, remote)),
+            images: Arc::new(Store::new(self.max_image_dimension, images)),
             per_request: self.num_images_batch,
             detail: self.image_detail,
             transport: self.image_transport,
+            remote,
             body,
         };
         Ok(Preparation { workload, derived, default_requests: None, distinct })
