@@ -9,6 +9,7 @@ use crate::http::response::{Head, Progress, Sink};
 use crate::live::Live;
 use crate::openai::{Answer, Message, Usage, error_message};
 use crate::sse;
+use crate::template::Template;
 
 /// The `server` header of our own reference server.
 pub const REFSERVER_NAME: &str = "benchtrail-refserver";
@@ -63,6 +64,7 @@ pub struct AnswerReader {
     streamed: bool,
     head: Option<Head>,
     parser: sse::Parser,
+    template: Template,
     body: Vec<u8>,
     measured: Measured,
     failure: Option<Failure>,
@@ -86,6 +88,7 @@ impl AnswerReader {
             streamed,
             head: None,
             parser: sse::Parser::new(),
+            template: Template::default(),
             body: Vec::new(),
             measured: Measured::default(),
             failure: None,
@@ -180,7 +183,15 @@ impl AnswerReader {
         if data.is_empty() {
             return Progress::More;
         }
+        let is_message = event.kind.is_empty();
+        if let Some((text, visible)) = self.template.text_of(data).filter(|_| is_message) {
+            self.take_text(text, visible, at);
+            return Progress::More;
+        }
         if let Ok(answer) = serde_json::from_slice::<Answer>(data) {
+            if let Some((text, visible)) = answer.only_text().filter(|_| is_message) {
+                self.template.keep(data, text, visible);
+            }
             return self.take_parsed(&answer, event.kind, data, at);
         }
         // Something in it may be no UTF-8: servers cut tokens in the middle of a character.
@@ -234,6 +245,14 @@ impl AnswerReader {
                 self.measured.finish_reason.get_or_insert_with(|| reason.to_owned());
             }
         }
+    }
+
+    /// Takes a chunk that holds this text and nothing else.
+    fn take_text(&mut self, text: &str, visible: bool, at: Instant) {
+        if !text.is_empty() {
+            self.take_output(visible, !visible, at);
+        }
+        self.count_words(text);
     }
 
     fn take_output(&mut self, visible: bool, reasoning: bool, at: Instant) {
