@@ -83,6 +83,24 @@ async fn a_result_has_its_energy_efficiency_and_cost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_summary_read_late_has_the_window_and_the_energy_of_its_load() {
+    let cluster = Cluster::start().await;
+    // Read 40 s late, when there were no samples any more; with a clock that was set back meanwhile; and of a tool that
+    // does not say when its window was.
+    for (name, read_late, ended_at) in
+        [("late", Some(40.0), 50.0), ("clock_set_back", Some(-1.0), 49.0), ("does_not_say", None, 50.0)]
+    {
+        let read = Read::start(&cluster, name).await;
+        Story { concurrencies: vec![8], read_late, ..Story::default() }.tell(&read).await;
+        read.settle().await;
+        let result = read.row(&person("acme", "ada"), "v_benchmark_results", "").await;
+        assert_eq!(result["energy_j"], 16_800.0, "{name}");
+        let ended: events::Timestamp = result["window_ended_at"].as_str().unwrap().parse().unwrap();
+        assert_eq!(ended, reading::at(ended_at), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_sample_leaves_no_energy_but_a_gap() {
     let cluster = Cluster::start().await;
     let read = Read::start(&cluster, "gaps").await;

@@ -3,7 +3,10 @@
 //! state, and nothing acknowledged is lost.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use events::Timestamp;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -156,4 +159,56 @@ async fn the_agent_is_killed_and_its_job_ends_in_a_correct_state() {
         .expect("failed");
     assert_eq!(failed.payload["code"], "agent_restarted");
     assert_eq!(types(&streams, &path, "c2-isl64-osl8"), UNDISTURBED);
+}
+
+/// Seconds that the agent sleeps on after the load has ended: more than any rounding.
+const ASLEEP: Duration = Duration::from_secs(3);
+
+#[tokio::test]
+async fn an_agent_that_reads_the_summary_late_reports_the_window_of_its_load() {
+    let run = MidRun::start("agent-asleep").await;
+    run.agent.freeze();
+    let written = eventually("the summary of the load", || async {
+        files_named("summary.jsonl", run.agent.state_dir())
+            .into_iter()
+            .find_map(|path| path.metadata().ok().filter(|meta| meta.len() > 0)?.modified().ok())
+    })
+    .await;
+    eventually("some time after it", || async { (written.elapsed().ok()? > ASLEEP).then_some(()) }).await;
+    run.agent.thaw();
+    let row = eventually("the result", || async {
+        let path = format!("/api/v_benchmark_results?run=eq.run/{}&scenario_code=eq.c1-isl64-osl8", run.path);
+        let answer = run.admin.get(&path).await;
+        let rows: Vec<Value> = answer.status.is_success().then(|| answer.json())?;
+        rows.into_iter().next()
+    })
+    .await;
+    let path = run.path.clone();
+    let streams = run.finish("completed").await;
+    let output = streams[&format!("job/{path}/c1-isl64-osl8")]
+        .iter()
+        .find(|event| event.event_type == "tool_output.recorded")
+        .expect("a summary");
+    let moment =
+        |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok()).expect("a time");
+    let ended = moment(&output.payload["summary"]["window_ended_at"]);
+    assert_eq!(moment(&row["window_ended_at"]), ended);
+    let late = output.occurred_at.unix_timestamp_nanos() / 1000 - i128::from(ended.as_micros());
+    assert!(late > ASLEEP.as_micros() as i128, "read {late} µs after the window");
+    let opened = moment(&output.payload["summary"]["window_started_at"]);
+    let length = output.payload["summary"]["window_s"].as_f64().expect("a window");
+    assert!(
+        (ended.micros_since(opened) as f64 / 1e6 - length).abs() < 1e-3,
+        "{opened} to {ended}: {length} s"
+    );
+}
+
+/// Files of this name below a folder.
+fn files_named(name: &str, folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let found = entries.flat_map(|path| match path.is_dir() {
+        true => files_named(name, &path),
+        false => vec![path],
+    });
+    found.filter(|path| path.file_name().is_some_and(|file| file == name)).collect()
 }

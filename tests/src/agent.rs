@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::api::Api;
@@ -56,6 +57,16 @@ impl Agent {
     /// Starts it again on the same state.
     pub fn start_again(&mut self) {
         self.process = spawn(&self.state, &self.log);
+    }
+
+    /// SIGSTOP to the agent alone: what it started goes on without it.
+    pub fn freeze(&self) {
+        self.process.signal(Signal::SIGSTOP);
+    }
+
+    /// It goes on where it was.
+    pub fn thaw(&self) {
+        self.process.signal(Signal::SIGCONT);
     }
 
     /// Stops it as SIGTERM does.

@@ -36,6 +36,8 @@ pub struct Stored {
     pub stream: String,
     /// Its type.
     pub event_type: String,
+    /// When it happened, as its sender says.
+    pub occurred_at: time::OffsetDateTime,
     /// Its payload.
     pub payload: serde_json::Value,
 }
@@ -43,7 +45,7 @@ pub struct Stored {
 /// Every event whose stream's key matches a SQL `like` pattern, in order.
 pub async fn events_like(pool: &PgPool, pattern: &str) -> Vec<Stored> {
     let rows = sqlx::query(
-        "select e.position, s.stream_key, e.event_type, e.payload from events e join streams s using (stream_no) \
+        "select e.position, s.stream_key, e.event_type, e.occurred_at, e.payload from events e join streams s using (stream_no) \
          where s.stream_key like $1 order by e.position",
     )
     .bind(pattern)
@@ -55,6 +57,7 @@ pub async fn events_like(pool: &PgPool, pattern: &str) -> Vec<Stored> {
             position: row.get("position"),
             stream: row.get("stream_key"),
             event_type: row.get("event_type"),
+            occurred_at: row.get("occurred_at"),
             payload: serde_json::from_str(row.get("payload")).expect("a payload is JSON"),
         })
         .collect()

@@ -51,6 +51,11 @@ impl Process {
         let _ = self.child.wait();
     }
 
+    /// Any signal, to this one process.
+    pub fn signal(&self, signal: Signal) {
+        kill(self.group(), signal).expect("it runs");
+    }
+
     /// SIGTERM, then waits for the exit status.
     pub fn terminate(&mut self) -> ExitStatus {
         let _ = kill(self.group(), Signal::SIGTERM);

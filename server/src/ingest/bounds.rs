@@ -21,6 +21,8 @@ const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 const LONGEST_S: f64 = 366.0 * 86_400.0;
 /// Parts of the names of figures that can be below zero: differences of two clocks.
 const MAY_BE_NEGATIVE: &[&str] = &["skew", "offset", "schedule_delay"];
+/// A window's length and its two moments may differ by this much, seconds: both are rounded.
+const WINDOW_TOLERANCE_S: f64 = 0.001;
 /// A fraction may be this much above 1: two clocks were read to compute it.
 const ABOVE_ONE: f64 = 0.01;
 
@@ -82,7 +84,25 @@ fn figures_are_sane(summary: &Summary) -> Result<(), Refused> {
             value.map_or(Ok(()), |value| not_negative(&name, value))?;
         }
     }
-    summary.figures.window_s.map_or(Ok(()), |window| duration("window_s", window))
+    summary.figures.window_s.map_or(Ok(()), |window| duration("window_s", window))?;
+    window_is_one(summary)
+}
+
+/// The window's two moments are as far apart as the summary says that it lasted.
+fn window_is_one(summary: &Summary) -> Result<(), Refused> {
+    let (opened, closed) = match (summary.window_started_at, summary.window_ended_at) {
+        (None, None) => return Ok(()),
+        (Some(opened), Some(closed)) => (opened, closed),
+        _ => return Err(bad("a window with one end", "window_started_at and window_ended_at, or neither")),
+    };
+    let apart = closed.micros_since(opened) as f64 / 1e6;
+    match summary.figures.window_s {
+        Some(window) if (apart - window).abs() <= WINDOW_TOLERANCE_S => Ok(()),
+        window => Err(bad(
+            format_args!("a window from {opened} to {closed} ({apart} s)"),
+            &window.map_or("absent: window_s is null".into(), |window| format!("window_s apart, {window} s")),
+        )),
+    }
 }
 
 /// Seconds of anything a job does: not negative, and at most a year.
@@ -282,6 +302,23 @@ mod tests {
         assert!(figures_are_sane(&summary).unwrap_err().message.contains("window_s"));
         summary.figures.window_s = Some(1e300);
         assert!(figures_are_sane(&summary).is_err());
+    }
+
+    #[test]
+    fn a_window_is_as_long_as_its_moments_are_apart() {
+        let mut summary = crate::quality::testing::output(1).summary;
+        summary.figures.window_s = Some(60.0);
+        summary.window_ended_at = "2026-11-29T22:01:00.000400Z".parse().ok();
+        assert!(figures_are_sane(&summary).unwrap_err().message.contains("one end"));
+        for (opened, window_s, good) in [
+            ("2026-11-29T22:00:00Z", Some(60.0), true),
+            ("2026-11-29T22:00:01Z", Some(60.0), false),
+            ("2026-11-29T22:02:00.0004Z", Some(60.0), false),
+            ("2026-11-29T22:00:00Z", None, false),
+        ] {
+            (summary.window_started_at, summary.figures.window_s) = (opened.parse().ok(), window_s);
+            assert_eq!(figures_are_sane(&summary).is_ok(), good, "{opened}, {window_s:?}");
+        }
     }
 
     #[test]

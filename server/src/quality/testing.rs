@@ -49,6 +49,8 @@ pub(crate) fn output(attempt: u32) -> ToolOutputRecorded {
             id: uuid::Uuid::nil(),
             readable_id: "llm-x".into(),
             timestamp: "2026-11-29T22:00:00Z".into(),
+            window_started_at: None,
+            window_ended_at: None,
             tool: "metrumbench-llm".into(),
             tool_version: "0.1.0".into(),
             rustc_version: "rustc".into(),

@@ -162,6 +162,9 @@ pub struct Story {
     pub one_gpu_short: Vec<u64>,
     /// Lines of progress of each job.
     pub progress: u64,
+    /// Seconds after the load ended until the agent read its summary, which says when the window was. None: it read it
+    /// at once, and the summary says nothing, as the first ones did.
+    pub read_late: Option<f64>,
 }
 
 impl Default for Story {
@@ -178,6 +181,7 @@ impl Default for Story {
             lost_samples: Vec::new(),
             one_gpu_short: Vec::new(),
             progress: 5,
+            read_late: None,
         }
     }
 }
@@ -448,8 +452,16 @@ impl Story {
                 exit_code: Some(0),
                 summary_sha256: "ab".repeat(32),
             },
-            summary: summary(window),
+            summary: match self.read_late {
+                None => summary(window),
+                Some(_) => Summary {
+                    window_started_at: Some(at(end - window)),
+                    window_ended_at: Some(at(end)),
+                    ..summary(window)
+                },
+            },
         };
+        let end = end + self.read_late.unwrap_or(0.0);
         let completed =
             JobCompleted { attempt: 1, telemetry_samples: u64::from(self.seconds) + 1, log_lines: 2 };
         let flagged = QualityFlagged {
@@ -495,6 +507,8 @@ fn summary(window_s: f64) -> Summary {
         id: Uuid::nil(),
         readable_id: "llm-1".into(),
         timestamp: "2026-05-28T20:26:40Z".into(),
+        window_started_at: None,
+        window_ended_at: None,
         tool: "metrumbench-llm".into(),
         tool_version: "0.1.0".into(),
         rustc_version: "rustc 1.90".into(),

@@ -18,7 +18,7 @@ pub fn tool(body: &str) -> String {
 
 /// A summary line as the real tool writes it.
 pub fn summary_line() -> String {
-    let golden = include_str!("../../../../events/tests/golden/tool_output.recorded.v1.json");
+    let golden = include_str!("../../../../events/tests/golden/tool_output.recorded.v2.json");
     let golden: Value = serde_json::from_str(golden).unwrap();
     let line = golden["summary"].to_string();
     assert!(!line.contains('\''), "the line has to pass through a shell script");

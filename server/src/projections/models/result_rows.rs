@@ -14,7 +14,7 @@ use crate::projections::text::{Column, Kind};
 /// Microseconds of power samples in one row.
 pub(super) const MINUTE_US: i64 = 60_000_000;
 /// The longest window whose energy is worked out, minutes: a day.
-pub(super) const LONGEST_WINDOW: i64 = 24 * 60;
+const LONGEST_WINDOW: i64 = 24 * 60;
 
 /// What was measured, and how.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -210,6 +210,19 @@ fn ratio(numerator: Option<f64>, denominator: Option<f64>) -> Option<f64> {
     (denominator > 0.0).then(|| numerator / denominator)
 }
 
+/// When the measurement window closed: as the tool says, or, where it does not, when the agent read its summary. The
+/// summary cannot have been read before; a tool that says so had its clock set meanwhile.
+pub(super) fn window_end(output: &ToolOutputRecorded, recorded: &Recorded) -> Timestamp {
+    let told = output.summary.window_ended_at.filter(|at| *at <= recorded.occurred_at);
+    told.unwrap_or(recorded.occurred_at)
+}
+
+/// A measurement window in microseconds; nothing where there was none, or none that energy is worked out for.
+pub(super) fn window(seconds: Option<f64>, ended_at: Timestamp) -> Option<(i64, i64)> {
+    let (to, length) = (ended_at.as_micros(), (seconds? * 1e6) as i64);
+    (length > 0 && length / MINUTE_US <= LONGEST_WINDOW).then_some((to - length, to))
+}
+
 impl ResultRow {
     pub(super) fn new(
         job: &ResultJobRow,
@@ -279,7 +292,7 @@ impl ResultRow {
             suspicious: !job.flags.is_empty(),
             recorded_at: recorded.recorded_at,
             finished_at: None,
-            window_ended_at: recorded.occurred_at,
+            window_ended_at: window_end(output, recorded),
             position: recorded.position,
             valid_from: recorded.position,
             valid_to: None,
@@ -288,11 +301,9 @@ impl ResultRow {
         }
     }
 
-    /// The measurement window, microseconds: it closed when the tool wrote its summary.
+    /// The measurement window, microseconds.
     pub(super) fn window(&self) -> Option<(i64, i64)> {
-        let to = self.window_ended_at.as_micros();
-        let length = (self.window_s? * 1e6) as i64;
-        (length > 0 && length / MINUTE_US <= LONGEST_WINDOW).then_some((to - length, to))
+        window(self.window_s, self.window_ended_at)
     }
 
     pub(super) fn set_energy(&mut self, joules: Option<f64>) {

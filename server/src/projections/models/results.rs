@@ -11,7 +11,7 @@ use super::energy::{energy_between, longest_step, same_gpus, total_power};
 use super::jobs::job_of;
 use super::outputs::LlmOutputRow;
 use super::result_rows::{
-    LONGEST_WINDOW, MINUTE_US, Measured, PowerRow, ResultJobRow, ResultRow, ResultServerRow,
+    MINUTE_US, Measured, PowerRow, ResultJobRow, ResultRow, ResultServerRow, window, window_end,
 };
 use super::servers::gpu_summary;
 use super::telemetry_series::start_of;
@@ -213,7 +213,7 @@ impl Projection for Results {
         "results"
     }
     fn version(&self) -> i32 {
-        3
+        4
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -275,11 +275,9 @@ impl Projection for Results {
                     // Its server is looked at when the result comes, maybe in this very batch.
                     Event::JobCreated(created) => self.servers.want(created.server.stream().to_string()),
                     Event::ToolOutputRecorded(output) => {
-                        let to = recorded.occurred_at.as_micros();
-                        let length = output.summary.figures.window_s.map_or(0, |s| (s * 1e6) as i64);
-                        if length > 0 && length / MINUTE_US <= LONGEST_WINDOW {
-                            self.want_power(&job, output.attempt, Some((to - length, to)));
-                        }
+                        let ended_at = window_end(output, recorded);
+                        let window = window(output.summary.figures.window_s, ended_at);
+                        self.want_power(&job, output.attempt, window);
                     }
                     _ => {}
                 }
