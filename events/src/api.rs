@@ -13,6 +13,7 @@ use crate::workload::ScenarioSpec;
 
 /// Every error of the API, in PostgREST's shape.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ApiError {
     /// A short stable word, for example `project_not_found`.
     pub code: String,
@@ -28,6 +29,7 @@ pub struct ApiError {
 
 /// The answer of every command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CommandReply {
     /// The log position of the command's last event: `Prefer: at-least=<position>` waits for it.
     pub position: i64,
@@ -38,6 +40,7 @@ pub struct CommandReply {
 
 /// `POST /api/rpc/sign_in`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SignIn {
     /// The account's e-mail.
@@ -48,6 +51,7 @@ pub struct SignIn {
 
 /// `GET /api/session`, and the answer of `sign_in`: who is asking.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Session {
     /// The account's id; absent for anonymous readers.
     #[serde(default)]
@@ -67,6 +71,7 @@ pub struct Session {
 
 /// One workload of `create_project`, or `create_workload`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadInput {
     /// The workload's code; absent means made from the model, framework and quantization.
@@ -108,6 +113,7 @@ pub struct WorkloadInput {
 
 /// The chips of the scenario matrix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ScenarioMatrix {
     /// Requests in flight at once; each value is a row of scenarios.
@@ -163,6 +169,7 @@ impl ScenarioMatrix {
 
 /// `POST /api/rpc/create_project`. Keys in the answer: `project_code`, `workload_codes`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateProject {
     /// The project's code; absent means made from the name.
@@ -180,6 +187,7 @@ pub struct CreateProject {
 
 /// `POST /api/rpc/create_workload`. Keys in the answer: `workload_code`, `scenario_codes`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateWorkload {
     /// The project.
@@ -190,6 +198,7 @@ pub struct CreateWorkload {
 
 /// `POST /api/rpc/rename_project`: the display name; the code stays. Keys in the answer: `project`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RenameProject {
     /// The project.
@@ -200,6 +209,7 @@ pub struct RenameProject {
 
 /// `POST /api/rpc/set_project_visibility`. Keys in the answer: `project`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SetProjectVisibility {
     /// The project.
@@ -210,6 +220,7 @@ pub struct SetProjectVisibility {
 
 /// `POST /api/rpc/archive_project`: it takes no more work; its results stay. Keys in the answer: `project`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveProject {
     /// The project.
@@ -218,6 +229,7 @@ pub struct ArchiveProject {
 
 /// `POST /api/rpc/start_run`. Keys in the answer: `run` (stream key), `run_number`, `job_keys`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StartRun {
     /// The project.
@@ -235,6 +247,7 @@ pub struct StartRun {
 
 /// `POST /api/rpc/cancel_run`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CancelRun {
     /// The project.
@@ -247,6 +260,7 @@ pub struct CancelRun {
 
 /// `POST /api/rpc/cancel_job`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CancelJob {
     /// The project.
@@ -259,9 +273,83 @@ pub struct CancelJob {
     pub p_scenario_code: String,
 }
 
+/// `POST /api/rpc/retry_job`: a failed job is tried again in its run. Keys in the answer: `run`, `job`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RetryJob {
+    /// The project.
+    pub p_project_code: String,
+    /// The workload.
+    pub p_workload_code: String,
+    /// The run's number.
+    pub p_run_number: u32,
+    /// The scenario.
+    pub p_scenario_code: String,
+}
+
+/// `POST /api/rpc/rerun`: an earlier run once more, as a run of its own. Keys in the answer: those of `start_run`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Rerun {
+    /// The project.
+    pub p_project_code: String,
+    /// The workload.
+    pub p_workload_code: String,
+    /// The earlier run's number.
+    pub p_run_number: u32,
+    /// The server's configuration; absent means that of the earlier run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_config_code: Option<String>,
+    /// The server's host name; absent means that of the earlier run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_hostname: Option<String>,
+    /// Only the scenarios whose jobs failed.
+    #[serde(default)]
+    pub p_only_failed: bool,
+}
+
+/// `POST /api/rpc/clone_workload`: the same workload and scenarios under another code.
+/// Keys in the answer: `project_code`, `workload_code`, `scenario_codes`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct CloneWorkload {
+    /// The project.
+    pub p_project_code: String,
+    /// The workload.
+    pub p_workload_code: String,
+    /// The clone's code.
+    pub p_new_workload_code: String,
+    /// The clone's display name; absent means the workload's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_name: Option<String>,
+    /// The project that gets it; absent means the workload's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_target_project_code: Option<String>,
+}
+
+/// `POST /api/rpc/set_server_maintenance`: a server in maintenance gets no new job. Keys in the answer: `server`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SetServerMaintenance {
+    /// Its configuration.
+    pub p_config_code: String,
+    /// Its host name.
+    pub p_hostname: String,
+    /// Whether it is in maintenance from now on.
+    pub p_on: bool,
+    /// Why; needed to begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_reason: Option<String>,
+}
+
 /// `POST /api/rpc/cancel_stale_jobs`: stops the runs that wait for servers which are stale, offline or removed.
 /// Keys in the answer: `runs` (stream keys).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CancelStaleJobs {
     /// Only those of servers with this configuration.
@@ -274,6 +362,7 @@ pub struct CancelStaleJobs {
 
 /// `POST /api/rpc/flag_result`: a person doubts a job's result. Keys in the answer: `job`, `rule`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FlagResult {
     /// The project.
@@ -293,6 +382,7 @@ pub struct FlagResult {
 
 /// `POST /api/rpc/clear_flag`: a person looked at a doubt and clears it. Keys in the answer: `job`, `rule`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClearFlag {
     /// The project.
@@ -312,6 +402,7 @@ pub struct ClearFlag {
 /// `POST /api/rpc/create_server_config_instance`: registers a server and makes its one-time token.
 /// Keys in the answer: `server`, `enrol_token`, `bootstrap_command`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateServer {
     /// The server configuration's code.
@@ -328,6 +419,7 @@ pub struct CreateServer {
 
 /// `POST /api/rpc/remove_server`: its agent is let in no more; its results stay. Keys in the answer: `server`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RemoveServer {
     /// Its configuration.
@@ -339,6 +431,7 @@ pub struct RemoveServer {
 /// `POST /api/rpc/save_view`: keeps an address of the page under a name, or puts another in its place. Keys in the
 /// answer: `saved_view` (its stream), `view_code`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SaveView {
     /// The display name.
@@ -358,6 +451,7 @@ pub struct SaveView {
 
 /// `POST /api/rpc/remove_view`. Keys in the answer: `saved_view` (its stream), `view_code`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RemoveView {
     /// Its code.
@@ -369,6 +463,7 @@ pub struct RemoveView {
 
 /// `POST /api/rpc/check_readiness` and `POST /api/rpc/preview_commands`: a workload that need not be saved, on a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CheckReadiness {
     /// The workload.
@@ -383,6 +478,7 @@ pub struct CheckReadiness {
 
 /// One way out of a finding, so that the page can offer it as a button.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Cure {
     /// Set a field of the workload, for example `p_engine_args.tensor_parallel_size`.
@@ -449,6 +545,7 @@ impl Cure {
 
 /// One readiness rule's finding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReadinessCheck {
     /// A short stable word, for example `server_online`.
     pub rule: String,
@@ -468,6 +565,7 @@ pub struct ReadinessCheck {
 
 /// The answer of `check_readiness`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Readiness {
     /// True when no rule fails.
     pub ready: bool,
@@ -482,6 +580,7 @@ pub struct Readiness {
 
 /// `POST /api/rpc/create_api_token`. Keys in the answer: `token_id`, `token` (shown once).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateApiToken {
     /// What it is for.
@@ -494,6 +593,7 @@ pub struct CreateApiToken {
 
 /// `POST /api/rpc/revoke_api_token`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RevokeApiToken {
     /// The token's id.
@@ -502,6 +602,7 @@ pub struct RevokeApiToken {
 
 /// One event as history and the live stream show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventView {
     /// Its place in the log.
     pub position: i64,
@@ -543,6 +644,7 @@ pub struct EventView {
 
 /// One link of the provenance chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChainLink {
     /// `project`, `workload`, `scenario`, `run`, `job`, `invocation`, `metrics`.
     pub link: String,
@@ -558,6 +660,7 @@ pub struct ChainLink {
 
 /// `GET /api/history?stream=<key>` and `GET /api/history?result=<job key>`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct History {
     /// For a result: project → … → metrics. Empty for a stream.
     #[serde(default)]
@@ -571,6 +674,7 @@ pub struct History {
 
 /// `data:` of an SSE message `event: event`; its `id:` is the position.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LiveEvent {
     /// The position of the previous event that matched this client's topics, 0 for none:
     /// a client that holds another number has lost something.
@@ -582,6 +686,7 @@ pub struct LiveEvent {
 
 /// `data:` of an SSE message `event: head`, every 15 seconds and at the start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LiveHead {
     /// The log's last position.
     pub position: i64,

@@ -10,6 +10,7 @@ use crate::catalogue::{AcceleratorRegistered, FrameworkRegistered, ModelRegister
 /// `POST /api/rpc/register_model`: an entry of the caller's organisation, in full; sent again it is changed. It stands
 /// before the platform's entry of the same code. Keys in the answer: `stream`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RegisterModel {
     /// The model's code, for example `acme/finetuned-llama`.
@@ -20,6 +21,7 @@ pub struct RegisterModel {
 
 /// `POST /api/rpc/register_framework_version`. Keys in the answer: `stream`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RegisterFrameworkVersion {
     /// The framework's code.
@@ -32,6 +34,7 @@ pub struct RegisterFrameworkVersion {
 
 /// `POST /api/rpc/register_accelerator`. Keys in the answer: `stream`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RegisterAccelerator {
     /// The accelerator type's code.
@@ -42,6 +45,7 @@ pub struct RegisterAccelerator {
 
 /// `POST /api/rpc/register_server_config`. Keys in the answer: `stream`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RegisterServerConfig {
     /// The configuration's code.
@@ -52,6 +56,7 @@ pub struct RegisterServerConfig {
 
 /// `POST /api/rpc/create_engine_args_set`: a set of the caller's organisation. Keys in the answer: `set_code`, `version`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateEngineArgsSet {
     /// Its code, for example `vllm-llama33-70b-h100-tp4-long`.
@@ -82,6 +87,7 @@ pub struct CreateEngineArgsSet {
 /// `POST /api/rpc/clone_engine_args_set`: a new set of the organisation, like another but for some values.
 /// Keys in the answer: `set_code`, `version`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CloneEngineArgsSet {
     /// The set to clone: the platform's or one of the organisation's.
@@ -102,6 +108,7 @@ pub struct CloneEngineArgsSet {
 /// `POST /api/rpc/update_engine_args_set`: what is given replaces what was. Workloads keep the version they were made
 /// with. Keys in the answer: `set_code`, `version`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpdateEngineArgsSet {
     /// The set.
@@ -119,6 +126,7 @@ pub struct UpdateEngineArgsSet {
 
 /// `POST /api/rpc/archive_engine_args_set`. Keys in the answer: `set_code`, `version`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveEngineArgsSet {
     /// The set.
@@ -127,6 +135,7 @@ pub struct ArchiveEngineArgsSet {
 
 /// `POST /api/rpc/diff_engine_args_sets`: how two sets differ, or one from the framework's defaults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DiffEngineArgsSets {
     /// The set that is looked at.
@@ -138,6 +147,7 @@ pub struct DiffEngineArgsSets {
 
 /// One argument in which two sets differ.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineArgDifference {
     /// The argument's key; `env.<NAME>` for an environment variable, `<sidecar>.<key>` for a sidecar's.
     pub key: String,
@@ -155,6 +165,7 @@ pub struct EngineArgDifference {
 
 /// The answer of `diff_engine_args_sets`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineArgsSetsDiff {
     /// The set that is looked at.
     pub set_code: String,
@@ -171,6 +182,7 @@ pub struct EngineArgsSetsDiff {
 /// `POST /api/rpc/approve_dangerous_args`: exact values of arguments that load code or read paths, for one program and
 /// one model, may be used by the organisation's members. Keys in the answer: `stream`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApproveDangerousArgs {
     /// The framework's, sidecar's or tool's code.
@@ -186,6 +198,7 @@ pub struct ApproveDangerousArgs {
 
 /// `POST /api/rpc/revoke_dangerous_args`. Keys in the answer: `stream`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RevokeDangerousArgs {
     /// The framework's, sidecar's or tool's code.

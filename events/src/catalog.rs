@@ -65,6 +65,8 @@ pub enum Event {
     RunCancelRequested(run::RunCancelRequested),
     /// `run.finished`, see [`run::RunFinished`].
     RunFinished(run::RunFinished),
+    /// `run.reopened`, see [`run::RunReopened`].
+    RunReopened(run::RunReopened),
     /// `job.created`, see [`job::JobCreated`].
     JobCreated(Box<job::JobCreated>),
     /// `job.queued`, see [`job::JobQueued`].
@@ -85,6 +87,8 @@ pub enum Event {
     JobCancelled(job::JobCancelled),
     /// `job.lost`, see [`job::JobLost`].
     JobLost(job::JobLost),
+    /// `job.retried`, see [`job::JobRetried`].
+    JobRetried(job::JobRetried),
     /// `tool_output.recorded`, see [`tool_output::ToolOutputRecorded`].
     ToolOutputRecorded(Box<tool_output::ToolOutputRecorded>),
     /// `telemetry.sampled`, see [`telemetry::TelemetrySampled`].
@@ -107,6 +111,10 @@ pub enum Event {
     ServerStateChanged(server_host::ServerStateChanged),
     /// `server.removed`, see [`server_host::ServerRemoved`].
     ServerRemoved(server_host::ServerRemoved),
+    /// `server.maintenance_started`, see [`server_host::ServerMaintenanceStarted`].
+    ServerMaintenanceStarted(server_host::ServerMaintenanceStarted),
+    /// `server.maintenance_ended`, see [`server_host::ServerMaintenanceEnded`].
+    ServerMaintenanceEnded(server_host::ServerMaintenanceEnded),
     /// `model.registered`, see [`catalogue::ModelRegistered`].
     ModelRegistered(Box<catalogue::ModelRegistered>),
     /// `framework.registered`, see [`catalogue::FrameworkRegistered`].
@@ -164,6 +172,7 @@ pub const EVENT_TYPES: &[&str] = &[
     "run.created",
     "run.cancel_requested",
     "run.finished",
+    "run.reopened",
     "job.created",
     "job.queued",
     "job.claimed",
@@ -174,6 +183,7 @@ pub const EVENT_TYPES: &[&str] = &[
     "job.cancel_requested",
     "job.cancelled",
     "job.lost",
+    "job.retried",
     "tool_output.recorded",
     "telemetry.sampled",
     "progress.reported",
@@ -185,6 +195,8 @@ pub const EVENT_TYPES: &[&str] = &[
     "server.capabilities_reported",
     "server.state_changed",
     "server.removed",
+    "server.maintenance_started",
+    "server.maintenance_ended",
     "model.registered",
     "framework.registered",
     "config.registered",
@@ -222,6 +234,7 @@ impl Event {
             Self::RunCreated(_) => "run.created",
             Self::RunCancelRequested(_) => "run.cancel_requested",
             Self::RunFinished(_) => "run.finished",
+            Self::RunReopened(_) => "run.reopened",
             Self::JobCreated(_) => "job.created",
             Self::JobQueued(_) => "job.queued",
             Self::JobClaimed(_) => "job.claimed",
@@ -232,6 +245,7 @@ impl Event {
             Self::JobCancelRequested(_) => "job.cancel_requested",
             Self::JobCancelled(_) => "job.cancelled",
             Self::JobLost(_) => "job.lost",
+            Self::JobRetried(_) => "job.retried",
             Self::ToolOutputRecorded(_) => "tool_output.recorded",
             Self::TelemetrySampled(_) => "telemetry.sampled",
             Self::ProgressReported(_) => "progress.reported",
@@ -243,6 +257,8 @@ impl Event {
             Self::ServerCapabilitiesReported(_) => "server.capabilities_reported",
             Self::ServerStateChanged(_) => "server.state_changed",
             Self::ServerRemoved(_) => "server.removed",
+            Self::ServerMaintenanceStarted(_) => "server.maintenance_started",
+            Self::ServerMaintenanceEnded(_) => "server.maintenance_ended",
             Self::ModelRegistered(_) => "model.registered",
             Self::FrameworkRegistered(_) => "framework.registered",
             Self::ServerConfigRegistered(_) => "config.registered",
@@ -291,6 +307,7 @@ impl Event {
             Self::RunCreated(payload) => json(payload),
             Self::RunCancelRequested(payload) => json(payload),
             Self::RunFinished(payload) => json(payload),
+            Self::RunReopened(payload) => json(payload),
             Self::JobCreated(payload) => json(payload),
             Self::JobQueued(payload) => json(payload),
             Self::JobClaimed(payload) => json(payload),
@@ -301,6 +318,7 @@ impl Event {
             Self::JobCancelRequested(payload) => json(payload),
             Self::JobCancelled(payload) => json(payload),
             Self::JobLost(payload) => json(payload),
+            Self::JobRetried(payload) => json(payload),
             Self::ToolOutputRecorded(payload) => json(payload),
             Self::TelemetrySampled(payload) => json(payload),
             Self::ProgressReported(payload) => json(payload),
@@ -312,6 +330,8 @@ impl Event {
             Self::ServerCapabilitiesReported(payload) => json(payload),
             Self::ServerStateChanged(payload) => json(payload),
             Self::ServerRemoved(payload) => json(payload),
+            Self::ServerMaintenanceStarted(payload) => json(payload),
+            Self::ServerMaintenanceEnded(payload) => json(payload),
             Self::ModelRegistered(payload) => json(payload),
             Self::FrameworkRegistered(payload) => json(payload),
             Self::ServerConfigRegistered(payload) => json(payload),
@@ -362,6 +382,7 @@ impl Event {
             "run.created" => Self::RunCreated(read.payload()?),
             "run.cancel_requested" => Self::RunCancelRequested(read.payload()?),
             "run.finished" => Self::RunFinished(read.payload()?),
+            "run.reopened" => Self::RunReopened(read.payload()?),
             "job.created" => Self::JobCreated(read.payload()?),
             "job.queued" => Self::JobQueued(read.payload()?),
             "job.claimed" => Self::JobClaimed(read.payload()?),
@@ -372,6 +393,7 @@ impl Event {
             "job.cancel_requested" => Self::JobCancelRequested(read.payload()?),
             "job.cancelled" => Self::JobCancelled(read.payload()?),
             "job.lost" => Self::JobLost(read.payload()?),
+            "job.retried" => Self::JobRetried(read.payload()?),
             "tool_output.recorded" => Self::ToolOutputRecorded(read.payload()?),
             "telemetry.sampled" => Self::TelemetrySampled(read.payload()?),
             "progress.reported" => Self::ProgressReported(read.payload()?),
@@ -383,6 +405,8 @@ impl Event {
             "server.capabilities_reported" => Self::ServerCapabilitiesReported(read.payload()?),
             "server.state_changed" => Self::ServerStateChanged(read.payload()?),
             "server.removed" => Self::ServerRemoved(read.payload()?),
+            "server.maintenance_started" => Self::ServerMaintenanceStarted(read.payload()?),
+            "server.maintenance_ended" => Self::ServerMaintenanceEnded(read.payload()?),
             "model.registered" => Self::ModelRegistered(read.payload()?),
             "framework.registered" => Self::FrameworkRegistered(read.payload()?),
             "config.registered" => Self::ServerConfigRegistered(read.payload()?),

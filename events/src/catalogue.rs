@@ -9,6 +9,7 @@ use serde_json::Value;
 
 /// A model joined the catalogue or its facts changed. Stream: `model/<org or _>/<model_code>`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModelRegistered {
     /// The display name.
     pub display_name: String,
@@ -84,6 +85,7 @@ pub struct ModelRegistered {
 
 /// What an hour of an accelerator costs at one vendor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PricePoint {
     /// US dollars an hour, for one accelerator.
@@ -97,6 +99,7 @@ pub struct PricePoint {
 
 /// An accelerator type joined the catalogue or changed. Stream: `accelerator/<org or _>/<accelerator_code>`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AcceleratorRegistered {
     /// The display name.
     pub display_name: String,
@@ -150,6 +153,7 @@ pub struct AcceleratorRegistered {
 
 /// One flag a framework version accepts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineArgTemplate {
     /// The flag on the command line, for example `--ctx-size`.
     pub cli_flag: String,
@@ -196,6 +200,7 @@ pub struct EngineArgTemplate {
 
 /// A process that is started beside the model server and stopped with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CompanionTemplate {
     /// What it is, for example `frontend`.
@@ -206,6 +211,7 @@ pub struct CompanionTemplate {
 
 /// A framework version joined the catalogue or changed. Stream: `framework/<org or _>/<framework_code>/<version>`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FrameworkRegistered {
     /// The display name.
     pub display_name: String,
@@ -260,6 +266,7 @@ pub struct FrameworkRegistered {
 
 /// A server configuration joined the catalogue or changed. Stream: `config/<org or _>/<config_code>`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerConfigRegistered {
     /// The display name.
     pub display_name: String,
@@ -279,6 +286,7 @@ pub struct ServerConfigRegistered {
 
 /// A benchmark tool joined the catalogue or changed. Stream: `tool/_/<tool_code>`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolRegistered {
     /// The display name.
     pub display_name: String,
@@ -297,6 +305,7 @@ pub struct ToolRegistered {
 
 /// The arguments of a sidecar that a set of engine arguments needs beside the model server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CompanionArgs {
     /// The sidecar's framework code, for example `lmcache-server`.
@@ -311,6 +320,7 @@ pub struct CompanionArgs {
 /// A named set of engine arguments came to be or changed; it says all of the set. A workload keeps the version of the
 /// set that it was made with. Stream: `engine_args_set/<org or _>/<set_code>`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineArgsSetRegistered {
     /// The display name; absent means the code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -404,11 +414,13 @@ pub struct EngineArgsSetRegistered {
 
 /// A person archived a set: no new workload may name it; those that do keep theirs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineArgsSetArchived {}
 
 /// An administrator approved exact values of arguments that load code or read paths, for one program and one model.
 /// Stream: `approval/<org>/<framework or tool code>/<model_code>`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ApprovalGranted {
     /// The arguments: key → the value that is approved, no other.
     pub args: BTreeMap<String, Value>,
@@ -419,6 +431,7 @@ pub struct ApprovalGranted {
 
 /// An administrator took approvals back. Runs that were started go on. Stream: the approval's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ApprovalRevoked {
     /// The arguments' keys.
     pub keys: Vec<String>,

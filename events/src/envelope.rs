@@ -24,6 +24,7 @@ pub const GENESIS_HASH: [u8; 32] = [0; 32];
 
 /// Which kind of party caused an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ActorKind {
     /// A signed-in person, or a token of theirs.
@@ -74,6 +75,7 @@ impl FromStr for ActorKind {
 
 /// Who caused an event. The id is never a name or an e-mail address: those stay in the vault.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Actor {
     /// Which kind of party.
     pub kind: ActorKind,
@@ -106,6 +108,7 @@ pub struct NewEvent {
 
 /// An event in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recorded {
     /// Place in the one global order, from 1, without a gap.
     pub position: i64,
@@ -135,9 +138,11 @@ pub struct Recorded {
     pub payload: String,
     /// SHA-256 of the canonical envelope.
     #[serde(with = "crate::hexadecimal::array")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub leaf: [u8; 32],
     /// The chain hash: SHA-256 of the previous position's hash and the leaf.
     #[serde(with = "crate::hexadecimal::array")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub hash: [u8; 32],
 }
 

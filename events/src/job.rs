@@ -12,6 +12,7 @@ use crate::workload::{ScenarioSpec, WorkloadSpec};
 
 /// Where a job stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum JobPhase {
     /// Waits for the jobs before it in the run.
@@ -67,6 +68,7 @@ impl JobPhase {
 
 /// Which set of engine arguments, and which version of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineArgsSetRef {
     /// The organisation that owns it; `_` for the platform's.
     pub org: String,
@@ -78,6 +80,7 @@ pub struct EngineArgsSetRef {
 
 /// A process that runs beside the model server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompanionCommand {
     /// What it is, for example `lmcache-server`.
     pub name: String,
@@ -96,6 +99,7 @@ fn is_one(number: &u32) -> bool {
 /// The commands of a job as the control plane resolved them: argv vectors, never shell strings.
 /// Only the closed list of `{agent.*}` placeholders is still open, for the agent to fill inside its own element.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResolvedCommands {
     /// How the model server is started; empty for framework `openai`.
     pub serve_argv: Vec<String>,
@@ -140,6 +144,7 @@ pub struct ResolvedCommands {
 
 /// A run was created with this job in it. Stream: the job's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobCreated {
     /// The server the job runs on.
     pub server: ServerKey,
@@ -155,6 +160,7 @@ pub struct JobCreated {
 
 /// It is this job's turn. Appended by the control plane.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobQueued {
     /// True when a lost attempt put the job back.
     #[serde(default)]
@@ -163,6 +169,7 @@ pub struct JobQueued {
 
 /// An agent took the job. The lease's time lives in the presence table; the attempt's number is a fact.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobClaimed {
     /// The attempt, from 1.
     pub attempt: u32,
@@ -174,6 +181,7 @@ pub struct JobClaimed {
 
 /// The agent started the model server with this final argv.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobServing {
     /// The attempt this belongs to.
     pub attempt: u32,
@@ -195,6 +203,7 @@ pub struct JobServing {
 
 /// The model server is ready and the load generator was started with this final argv.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobRunning {
     /// The attempt this belongs to.
     pub attempt: u32,
@@ -211,6 +220,7 @@ pub struct JobRunning {
 
 /// The attempt ended with a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobCompleted {
     /// The attempt this belongs to.
     pub attempt: u32,
@@ -222,6 +232,7 @@ pub struct JobCompleted {
 
 /// The attempt ended without a usable result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobFailed {
     /// The attempt this belongs to; 0 when no agent ever claimed it.
     pub attempt: u32,
@@ -239,10 +250,12 @@ pub struct JobFailed {
 
 /// A person asked to stop the job. A claimed job ends when its agent says so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobCancelRequested {}
 
 /// The job ended by a person's wish.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobCancelled {
     /// The attempt that was stopped; 0 when none had begun.
     pub attempt: u32,
@@ -250,9 +263,18 @@ pub struct JobCancelled {
 
 /// The agent was silent past its lease. Appended by the control plane.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobLost {
     /// The attempt that was lost.
     pub attempt: u32,
     /// Whether the job goes back to the queue (once).
     pub requeue: bool,
+}
+
+/// A person asked to try the failed job again: it waits for its turn in its run anew.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct JobRetried {
+    /// The newest attempt, which failed or was lost; 0 when none had begun.
+    pub attempt: u32,
 }

@@ -21,6 +21,7 @@ mod metrics_table;
 pub mod project;
 pub mod proof_file;
 pub mod quality;
+pub mod ranking;
 pub mod report;
 pub mod run;
 pub mod saved_view;

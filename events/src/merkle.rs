@@ -85,22 +85,27 @@ pub fn root_of_path(leaf: &[u8; 32], index: u64, count: u64, path: &[[u8; 32]]) 
 
 /// What the control plane signs: the state of the log at one position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Checkpoint {
     /// The position this checkpoint closes.
     pub position: i64,
     /// The chain hash at that position.
     #[serde(with = "crate::hexadecimal::array")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub hash: [u8; 32],
     /// The position of the checkpoint before, 0 for the first: the tree holds the leaves after it.
     pub previous_position: i64,
     /// Root of the Merkle tree over the leaves of `previous_position + 1 ..= position`.
     #[serde(with = "crate::hexadecimal::array")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub root: [u8; 32],
     /// The Ed25519 public key that signed.
     #[serde(with = "crate::hexadecimal::array")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub public_key: [u8; 32],
     /// The Ed25519 signature over [`Checkpoint::signed_bytes`].
     #[serde(with = "crate::hexadecimal::array")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub signature: [u8; 64],
 }
 
@@ -119,6 +124,7 @@ impl Checkpoint {
 /// The proof that one event is in the log: the event, its Merkle path and a signed checkpoint. It shows nothing of
 /// any other event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Proof {
     /// The event.
     pub event: Recorded,
@@ -130,8 +136,13 @@ pub struct Proof {
 
 /// One node of a [`Proof`]'s path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
-pub struct ProofNode(#[serde(with = "crate::hexadecimal::array")] pub [u8; 32]);
+pub struct ProofNode(
+    #[serde(with = "crate::hexadecimal::array")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub [u8; 32],
+);
 
 /// Why a [`Proof`] does not hold.
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]

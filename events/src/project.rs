@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Who may see a project and everything below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ProjectVisibility {
     /// Its creator alone, administrators excluded.

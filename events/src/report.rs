@@ -18,6 +18,7 @@ use crate::{job, workload::WorkloadSpec};
 
 /// One claim.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReportItem {
     /// The id of the event this becomes, uuid v7.
@@ -30,6 +31,7 @@ pub struct ReportItem {
 
 /// What an agent can report. `job` names whose attempt it is; the door checks that the attempt was this agent's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ReportBody {
     /// The host's capabilities, at start and when they change.
@@ -158,6 +160,7 @@ pub const MAX_BATCH_ITEMS: usize = 500;
 
 /// Items of one agent, oldest first. `POST /api/agent/reports`, or NATS `ingest.<org>.<agent>.reports`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReportBatch {
     /// The agent's organisation; must equal the authenticated one.
@@ -170,6 +173,7 @@ pub struct ReportBatch {
 
 /// What became of one item.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum ItemOutcome {
     /// It is in the log, committed.
@@ -200,6 +204,7 @@ pub enum ItemOutcome {
 
 /// The answer to a batch: one outcome an item, in order. Sent after the commit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReportReply {
     /// One outcome an item, in order.
     #[serde(default)]
@@ -211,6 +216,7 @@ pub struct ReportReply {
 
 /// An attempt an agent holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HeldAttempt {
     /// The job.
@@ -221,6 +227,7 @@ pub struct HeldAttempt {
 
 /// The agent is alive; not an event. Renews the leases of the attempts it holds. Every 5 seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Heartbeat {
     /// The agent's clock.
@@ -235,6 +242,7 @@ pub struct Heartbeat {
 
 /// The answer to a heartbeat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeartbeatReply {
     /// The control plane's clock: the agent estimates its offset from it.
     pub at: Timestamp,
@@ -252,6 +260,7 @@ pub struct HeartbeatReply {
 
 /// The agent asks for work. Waits nowhere: no job means an empty answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClaimRequest {
     /// Made by the agent for this claim: a resend gets the same answer.
@@ -260,6 +269,7 @@ pub struct ClaimRequest {
 
 /// The job as handed to an agent. [`SignedJob`] carries its exact bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AssignedJob {
     /// The job.
     pub job: JobKey,
@@ -283,6 +293,7 @@ pub struct AssignedJob {
 
 /// A job signed by the control plane. The agent pinned the key when it enrolled and refuses anything else.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SignedJob {
     /// The exact JSON of an [`AssignedJob`].
     pub payload: String,
@@ -292,6 +303,7 @@ pub struct SignedJob {
 
 /// The answer to a claim.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClaimReply {
     /// The job, or nothing to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -303,6 +315,7 @@ pub struct ClaimReply {
 
 /// What the control plane nudges an agent with. A hint only: the agent also asks by itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum AgentCommand {
     /// A job waits: claim it.
@@ -316,6 +329,7 @@ pub enum AgentCommand {
 
 /// `POST /api/agent/enrol`: the one-time token becomes an agent token.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EnrolRequest {
     /// The one-time registration token.
@@ -328,6 +342,7 @@ pub struct EnrolRequest {
 
 /// The answer to an enrolment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EnrolReply {
     /// The agent's organisation.
     pub org: String,
@@ -343,6 +358,7 @@ pub struct EnrolReply {
 
 /// `POST /api/agent/credentials` (bearer: the agent token): short-lived NATS credentials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentCredentials {
     /// Where NATS listens; absent when this site uses HTTPS only.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,6 +11,9 @@ pub struct RunCreated {
     pub server: ServerKey,
     /// The scenarios executed, in order; each is one job.
     pub scenario_codes: Vec<String>,
+    /// The number of the run of the same workload that this one repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rerun_of: Option<u32>,
 }
 
 /// How a run ended.
@@ -52,3 +55,7 @@ pub struct RunFinished {
 /// A person asked to stop a run: its unfinished jobs are cancelled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunCancelRequested {}
+
+/// A person asked for another try of one of the run's failed jobs after the run had finished: it goes on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunReopened {}

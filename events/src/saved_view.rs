@@ -10,6 +10,7 @@ pub const SHARED: &str = "_";
 /// A person saved a view, or saved another one under the same code. Stream: `saved_view/<org>/<user id, or _>/<code>`;
 /// `_` is the organisation's own, anything else that user's alone. Read by: saved views.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ViewSaved {
     /// The display name.
     pub name: String,
@@ -21,6 +22,7 @@ pub struct ViewSaved {
 
 /// A person removed a saved view. Saving under its code again begins anew.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ViewRemoved {}
 
 /// The stream of a saved view: `owner` is a user's id, or [`SHARED`].

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Whether a server can take work, by its last heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ServerState {
     /// Registered; its agent has not enrolled yet.
@@ -33,6 +34,7 @@ impl ServerState {
 
 /// A person registered a server. Stream: the server's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerRegistered {
     /// A free comment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,6 +46,7 @@ pub struct ServerRegistered {
 
 /// The server's agent enrolled with its one-time token.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerEnrolled {
     /// The agent's name, see [`crate::keys::ServerKey::agent`].
     pub agent: String,
@@ -55,6 +58,7 @@ pub struct ServerEnrolled {
 
 /// One accelerator of a host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GpuInfo {
     /// Its index on the host, from 0.
     pub gpu: u32,
@@ -73,6 +77,7 @@ pub struct GpuInfo {
 
 /// What a host is and has, as its agent found it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostCapabilities {
     /// The agent's version.
     pub agent_version: String,
@@ -122,6 +127,7 @@ pub struct HostCapabilities {
 
 /// The agent reported what its host is and has; sent at start and when it changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerCapabilitiesReported {
     /// The host.
     pub capabilities: HostCapabilities,
@@ -129,6 +135,7 @@ pub struct ServerCapabilitiesReported {
 
 /// The server's state changed. Appended by the control plane; heartbeats themselves are not events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerStateChanged {
     /// The new state.
     pub state: ServerState,
@@ -136,4 +143,18 @@ pub struct ServerStateChanged {
 
 /// A person removed the server. Its history stays.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerRemoved {}
+
+/// An administrator put the server into maintenance: it gets no new job until that ends. A job that runs goes on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ServerMaintenanceStarted {
+    /// Why.
+    pub reason: String,
+}
+
+/// The server takes jobs again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ServerMaintenanceEnded {}

@@ -14,6 +14,7 @@ pub struct ControlPlaneStarted {
 
 /// Bulky bytes became durable, content-addressed. Stream: `blob/<org>/<sha256>`. Appended only once the blob can be read back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlobStored {
     /// SHA-256 of the bytes, hexadecimal.
     pub sha256: String,

@@ -6,6 +6,7 @@ use crate::summary::Summary;
 
 /// The load generator's own progress line. Stream: the attempt's progress stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgressReported {
     /// The report's number within the attempt, from 1.
     pub seq: u64,
@@ -37,6 +38,7 @@ pub struct ProgressReported {
 
 /// How the tool was run: recorded evidence beside its numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolInvocation {
     /// The tool's code.
     pub tool_code: String,
@@ -53,6 +55,7 @@ pub struct ToolInvocation {
 
 /// A load generator of ours wrote its summary (`summary.tool` says which). Stream: the job's. Read by: `v_metrumbench_llm_outputs`, `v_benchmark_results`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolOutputRecorded {
     /// The attempt this belongs to.
     pub attempt: u32,
@@ -64,6 +67,7 @@ pub struct ToolOutputRecorded {
 
 /// Which of a job's three log streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum LogSource {
     /// The model server's own output.
@@ -87,6 +91,7 @@ impl LogSource {
 
 /// Lines of one of a job's log streams, secrets redacted by the agent. Stream: the attempt's logs stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogLines {
     /// Which log.
     pub source: LogSource,

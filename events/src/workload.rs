@@ -10,6 +10,7 @@ pub const TOOL_METRUMBENCH_LLM: &str = "metrumbench-llm";
 
 /// What is measured: one model, served by one framework version, driven by one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadSpec {
     /// The model's code in the catalogue.
     pub model_code: String,
@@ -48,6 +49,7 @@ pub struct WorkloadSpec {
 
 /// A person defined a workload. Stream: the workload's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadCreated {
     /// The display name.
     pub name: String,
@@ -57,6 +59,7 @@ pub struct WorkloadCreated {
 
 /// One traffic shape. Unset axes belong to other tools.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScenarioSpec {
     /// Requests in flight at once.
     pub concurrency: u32,
@@ -94,6 +97,7 @@ impl ScenarioSpec {
 
 /// A person defined a scenario of a workload. Stream: the scenario's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScenarioDefined {
     /// The traffic shape.
     pub spec: ScenarioSpec,

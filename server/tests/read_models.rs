@@ -168,6 +168,9 @@ async fn rows_follow_their_projects_visibility() {
     let read = Read::start(&cluster, "visibility").await;
     let story = Story { concurrencies: vec![1], visibility: ProjectVisibility::Private, ..Story::default() };
     story.tell(&read).await;
+    // A file, a TPU, and a result that nobody doubts.
+    story.leave_behind(&read, 1).await;
+    Story { run: 2, flagged: false, ..story.clone() }.again(&read).await;
     read.settle().await;
     let views: Vec<&str> = server::projections::views::all()
         .iter()

@@ -57,6 +57,172 @@ async fn pages_ranges_counts_and_formats_are_postgrests() {
     assert_eq!(read.ask(&ada, "v_runs", "as_of=1", &[]).await.0, 400);
 }
 
+fn headers(pairs: &[(&'static str, &'static str)]) -> http::HeaderMap {
+    let field = |(name, value): &(&'static str, &'static str)| {
+        (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))
+    };
+    pairs.iter().map(field).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn counts_are_exact_planned_or_estimated_and_a_head_says_them_without_rows() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "counts").await;
+    Story { concurrencies: (1..=40).collect(), seconds: 2, ..Story::default() }.tell(&read).await;
+    read.settle().await;
+    let ada = person("acme", "ada");
+    sqlx::raw_sql("analyze").execute(&read.pool).await.unwrap();
+    let total = async |prefer: &'static str, query: &str, method: http::Method| {
+        let (status, answer, body) =
+            read.bytes(&ada, "v_jobs", query, &headers(&[("prefer", prefer)]), &method).await;
+        let applied = answer.get("preference-applied").map(|v| v.to_str().unwrap().to_owned());
+        let range = answer["content-range"].to_str().unwrap().to_owned();
+        (status, range, applied.unwrap_or_default(), body.len())
+    };
+    for method in [http::Method::GET, http::Method::HEAD] {
+        let head = method == http::Method::HEAD;
+        let (status, range, applied, bytes) = total("count=exact", "limit=7", method.clone()).await;
+        assert_eq!((status, range.as_str(), applied.as_str()), (206, "0-6/40", "count=exact"), "{method}");
+        assert_eq!(bytes == 0, head, "{method}");
+        let (status, range, ..) = total("count=estimated", "concurrency=lte.5", method.clone()).await;
+        assert_eq!((status, range.as_str()), (200, "0-4/5"), "few are counted, {method}");
+        let (_, range, applied, _) = total("count=planned", "offset=3&limit=2", method.clone()).await;
+        let planned: i64 = range.strip_prefix("3-4/").unwrap().parse().unwrap();
+        assert!((1..=400).contains(&planned) && applied == "count=planned", "{planned}, {method}");
+        let (status, range, applied, _) = total("tx=rollback", "offset=38", method.clone()).await;
+        assert_eq!((status, range.as_str(), applied.as_str()), (200, "38-39/*", ""), "{method}");
+        assert_eq!(total("count=exact", "concurrency=gt.99", method.clone()).await.1, "*/0");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nulls_come_first_or_last_as_asked() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "nulls").await;
+    let story = Story { concurrencies: vec![1, 2, 4], seconds: 2, ..Story::default() };
+    story.prologue(&read).await;
+    story.begin_job(&read, 2).await;
+    read.settle().await;
+    let ada = person("acme", "ada");
+    let order = async |order: &str| {
+        let rows =
+            read.rows(&ada, "v_jobs", &format!("select=c:concurrency&order={order},concurrency")).await;
+        rows.iter().map(|row| row["c"].as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(order("ready_after_s.asc.nullsfirst").await, [1, 4, 2]);
+    assert_eq!(order("ready_after_s.asc.nullslast").await, [2, 1, 4]);
+    assert_eq!(order("ready_after_s.desc.nullsfirst").await, [1, 4, 2]);
+    assert_eq!(order("ready_after_s.desc.nullslast").await, [2, 1, 4]);
+}
+
+/// The rows of a Parquet file, as another reader sees them.
+fn parquet_rows(file: Vec<u8>) -> (Vec<parquet::file::metadata::KeyValue>, Vec<Value>) {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::{Field, Row};
+
+    fn value(field: &Field) -> Value {
+        match field {
+            Field::Null => Value::Null,
+            Field::Bool(v) => json!(v),
+            Field::Long(v) | Field::TimestampMicros(v) => json!(v),
+            Field::Double(v) => json!(v),
+            Field::Str(v) => json!(v),
+            Field::Bytes(v) => json!(v.as_utf8().unwrap()),
+            Field::ListInternal(list) => list.elements().iter().map(value).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+    let reader = SerializedFileReader::new(bytes::Bytes::from(file)).unwrap();
+    let facts = reader.metadata().file_metadata().key_value_metadata().cloned().unwrap_or_default();
+    let row = |row: Row| row.get_column_iter().map(|(name, field)| (name.clone(), value(field))).collect();
+    let rows = reader.get_row_iter(None).unwrap().map(|found| Value::Object(row(found.unwrap()))).collect();
+    (facts, rows)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_three_exports_hold_the_same_rows_and_no_others() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "exports").await;
+    Story { concurrencies: (1..=30).collect(), seconds: 2, ..Story::default() }.tell(&read).await;
+    read.settle().await;
+    let ada = person("acme", "ada");
+    let query = "concurrency=gte.10&order=concurrency.desc&\
+                 select=concurrency,n:scenario_code,flags,suspicious,energy_j,output_tokens_per_second,recorded_at,imported";
+    let export = async |accept: &'static str, view: &str, query: &str| {
+        let (status, answer, body) =
+            read.bytes(&ada, view, query, &headers(&[("accept", accept)]), &http::Method::GET).await;
+        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+        assert!(answer["content-type"].to_str().unwrap().starts_with(accept));
+        body
+    };
+    let lines = export("application/x-ndjson", "v_benchmark_results", query).await;
+    let lines: Vec<Value> =
+        String::from_utf8(lines).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 21);
+    let csv = String::from_utf8(export("text/csv", "v_benchmark_results", query).await).unwrap();
+    assert_eq!(csv.lines().count(), 22);
+    let file = export("application/vnd.apache.parquet", "v_benchmark_results", query).await;
+    let (facts, rows) = parquet_rows(file);
+    let fact = |key: &str| facts.iter().find(|f| f.key == key).unwrap().value.clone().unwrap();
+    assert_eq!(fact("benchtrail.query"), query);
+    assert!(fact("benchtrail.log_position").parse::<i64>().unwrap() > 0);
+    assert_eq!(rows.len(), 21);
+    for (parquet, line) in rows.iter().zip(&lines) {
+        for column in ["concurrency", "n", "suspicious", "energy_j", "output_tokens_per_second", "imported"] {
+            assert_eq!(parquet[column], line[column], "{column}");
+        }
+        // JSON is text in the file.
+        assert_eq!(parquet["flags"].as_str().unwrap(), line["flags"].to_string());
+        let time: events::Timestamp = line["recorded_at"].as_str().unwrap().parse().unwrap();
+        assert_eq!(parquet["recorded_at"], time.as_micros());
+    }
+    // Lists, with their own levels.
+    let query = "select=counts:count,bucket_start,max&order=job,source,metric,bucket_s,segment&limit=20";
+    let lines = export("application/x-ndjson", "v_telemetry_series", query).await;
+    let file = export("application/vnd.apache.parquet", "v_telemetry_series", query).await;
+    let (_, rows) = parquet_rows(file);
+    let lines: Vec<Value> =
+        String::from_utf8(lines).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), lines.len());
+    for (parquet, line) in rows.iter().zip(&lines) {
+        assert_eq!(parquet["counts"], line["counts"]);
+        let numbers = |list: &Value| list.as_array().unwrap().iter().map(Value::as_f64).collect::<Vec<_>>();
+        assert_eq!(numbers(&parquet["max"]), numbers(&line["max"]));
+    }
+    // Nothing is a file too.
+    let file = export("application/vnd.apache.parquet", "v_jobs", "concurrency=gt.99").await;
+    assert_eq!(parquet_rows(file).1, Vec::<Value>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_of_takes_a_time_as_well_as_a_position() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "times").await;
+    let story = Story { concurrencies: vec![1], seconds: 2, ..Story::default() };
+    story.tell(&read).await;
+    read.settle().await;
+    let ada = person("acme", "ada");
+    let flagged = read.rows(&ada, "v_benchmark_results", "select=position,recorded_at").await;
+    let position = flagged[0]["position"].as_i64().unwrap();
+    let at = |position: i64| {
+        let log = read.log.clone();
+        async move { log.read_all(position - 1, 1).await.unwrap()[0].recorded_at }
+    };
+    for as_of in [position, position - 1] {
+        let time = at(as_of).await.to_string();
+        let by_time = server::queries::as_of::position_at(&read.log, time.parse().unwrap()).await.unwrap();
+        assert_eq!(at(by_time).await.to_string(), time);
+        let query = |as_of: &str| format!("select=flags&as_of={}", encoded(as_of));
+        assert_eq!(
+            read.rows(&ada, "v_benchmark_results", &query(&time)).await,
+            read.rows(&ada, "v_benchmark_results", &query(&by_time.to_string())).await,
+        );
+    }
+    let before = read.rows(&ada, "v_benchmark_results", "as_of=2020-01-01").await;
+    assert!(before.is_empty(), "nothing was there then");
+    assert_eq!(read.ask(&ada, "v_benchmark_results", "as_of=soon", &[]).await.0, 400);
+}
+
 /// Queries as a client might write them, well and badly.
 fn any_query() -> impl Strategy<Value = String> {
     let column = prop_oneof![

@@ -21,7 +21,13 @@ fn id() -> AttemptId {
 }
 
 fn telemetry(seq: u64) -> ReportBody {
-    let sample = TelemetrySample { at: clock::now(), gpus: vec![], cpus: vec![], system: Default::default() };
+    let sample = TelemetrySample {
+        at: clock::now(),
+        gpus: vec![],
+        cpus: vec![],
+        tpus: vec![],
+        system: Default::default(),
+    };
     let telemetry = TelemetrySampled { seq, interval_ms: 1000, samples: vec![sample] };
     ReportBody::Telemetry { job: job(), attempt: 1, telemetry }
 }

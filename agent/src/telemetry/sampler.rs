@@ -98,8 +98,13 @@ fn next_tick(elapsed: Duration, interval: Duration, tick: u32) -> u32 {
 
 /// Reads every source at one moment.
 fn sample(sources: &mut [Box<dyn Source>]) -> TelemetrySample {
-    let mut sample =
-        TelemetrySample { at: clock::now(), gpus: Vec::new(), cpus: Vec::new(), system: Default::default() };
+    let mut sample = TelemetrySample {
+        at: clock::now(),
+        gpus: Vec::new(),
+        cpus: Vec::new(),
+        tpus: vec![],
+        system: Default::default(),
+    };
     for source in sources {
         source.read(&mut sample);
     }

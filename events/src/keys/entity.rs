@@ -8,6 +8,7 @@ use super::{KeyError, StreamKey};
 
 /// A project: `project/<org>/<project_code>`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProjectKey {
     /// The organisation that owns the project.
     pub org: String,
@@ -17,6 +18,7 @@ pub struct ProjectKey {
 
 /// A workload: `workload/<org>/<project>/<workload_code>`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadKey {
     /// The organisation that owns the project.
     pub org: String,
@@ -28,6 +30,7 @@ pub struct WorkloadKey {
 
 /// A scenario: `scenario/<org>/<project>/<workload>/<scenario_code>`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScenarioKey {
     /// The organisation that owns the project.
     pub org: String,
@@ -41,6 +44,7 @@ pub struct ScenarioKey {
 
 /// A run: `run/<org>/<project>/<workload>/<n>`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunKey {
     /// The organisation that owns the project.
     pub org: String,
@@ -54,6 +58,7 @@ pub struct RunKey {
 
 /// A job: `job/<org>/<project>/<workload>/<n>/<scenario_code>`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobKey {
     /// The organisation that owns the project.
     pub org: String,
@@ -69,6 +74,7 @@ pub struct JobKey {
 
 /// A server: `server/<org>/<config_code>/<hostname>`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerKey {
     /// The organisation that owns the server.
     pub org: String,

@@ -95,6 +95,21 @@ impl Serialize for StreamKey {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for StreamKey {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "StreamKey".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "description": "A stream's natural key: its kind and the parts of its name, joined by '/'.",
+            "examples": ["job/acme/p1/w1/3/c8-isl512-osl256"],
+        })
+    }
+}
+
 impl<'de> Deserialize<'de> for StreamKey {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         String::deserialize(d)?.parse().map_err(serde::de::Error::custom)

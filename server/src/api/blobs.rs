@@ -47,7 +47,7 @@ impl From<BlobError> for Failure {
 }
 
 /// The answer of an upload.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Uploaded {
     /// SHA-256 of the bytes, hexadecimal.
     sha256: String,

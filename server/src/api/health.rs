@@ -9,7 +9,7 @@ use crate::projections::Status;
 use crate::state::AppState;
 
 /// The answer of `/healthz`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Health {
     /// Always `ok`: a process that cannot answer does not.
     status: &'static str,
@@ -23,7 +23,7 @@ pub async fn healthz() -> Json<Health> {
 }
 
 /// The answer of `/readyz`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Readiness {
     /// `ok`, `degraded` (it works, something needs a look) or `unavailable`.
     status: &'static str,

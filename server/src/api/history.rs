@@ -12,7 +12,7 @@ use crate::queries::history;
 use crate::state::AppState;
 
 /// What to show the history of: exactly one of `stream` and `result`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryQuery {
     stream: Option<String>,
@@ -22,7 +22,7 @@ pub struct HistoryQuery {
 }
 
 /// Which position to prove.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProofQuery {
     position: i64,

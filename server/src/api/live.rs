@@ -14,7 +14,7 @@ use crate::live::{Topics, stream};
 use crate::state::AppState;
 
 /// The query parameters.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
 pub struct LiveQuery {
     /// What to follow, see [`Topics`].
     #[serde(default)]

@@ -2,15 +2,20 @@
 
 pub mod agent;
 pub mod blobs;
+pub mod commands;
+pub mod contract;
 pub mod edge;
 pub mod error;
 pub mod extract;
 pub mod health;
 pub mod history;
+pub mod html;
 pub mod idempotency;
 pub mod live;
 pub mod metrics;
+pub mod openapi;
 pub mod page;
+pub mod report;
 pub mod router;
 pub mod rpc;
 pub mod session;

@@ -6,11 +6,19 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post, put};
 use events::access::Role;
+use events::api::{History, LiveEvent, Session};
+use events::report::{
+    AgentCredentials, ClaimReply, ClaimRequest, EnrolReply, EnrolRequest, Heartbeat, HeartbeatReply,
+    ReportBatch, ReportReply,
+};
 use http::Method;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 
-use super::{agent, blobs, edge, error, health, history, live, metrics, page, rpc, session, views};
+use super::contract::Contract;
+use super::{
+    agent, blobs, edge, error, health, history, live, metrics, openapi, page, report, rpc, session, views,
+};
 use crate::auth::{Denied, Principal};
 use crate::ingest;
 use crate::state::AppState;
@@ -50,46 +58,163 @@ pub struct Route {
     pub access: Access,
     /// What it is for.
     pub about: &'static str,
+    /// What it takes and gives, for the OpenAPI document.
+    pub contract: Contract,
     handler: MethodRouter<AppState>,
+}
+
+fn read(
+    path: &'static str,
+    access: Access,
+    about: &'static str,
+    contract: Contract,
+    handler: MethodRouter<AppState>,
+) -> Route {
+    Route { method: Method::GET, path, access, about, contract, handler }
+}
+
+fn write(
+    path: &'static str,
+    access: Access,
+    about: &'static str,
+    contract: Contract,
+    handler: MethodRouter<AppState>,
+) -> Route {
+    Route { method: Method::POST, path, access, about, contract, handler }
 }
 
 /// Every route.
 pub fn routes() -> Vec<Route> {
-    let read = |path, access, about, handler| Route { method: Method::GET, path, access, about, handler };
-    let write = |path, access, about, handler| Route { method: Method::POST, path, access, about, handler };
     use Access::{Agent, Anyone};
+    let json = Contract::default;
     vec![
         // The process.
-        read("/healthz", Anyone, "The process is alive.", get(health::healthz)),
-        read("/readyz", Anyone, "It can do its work; how far the read tables are.", get(health::readyz)),
-        read("/metrics", Anyone, "Counters for Prometheus.", get(metrics::metrics)),
+        read(
+            "/healthz",
+            Anyone,
+            "The process is alive.",
+            json().gives::<health::Health>(),
+            get(health::healthz),
+        ),
+        read(
+            "/readyz",
+            Anyone,
+            "It can do its work; how far the read tables are.",
+            json().gives::<health::Readiness>(),
+            get(health::readyz),
+        ),
+        read(
+            "/metrics",
+            Anyone,
+            "Counters for Prometheus.",
+            json().gives_text("text/plain"),
+            get(metrics::metrics),
+        ),
         // People.
-        read("/api/session", Anyone, "Who is asking.", get(session::session)),
-        write("/api/rpc/{command}", Anyone, "Every command; who may is in `rpc::COMMANDS`.", post(rpc::call)),
+        read("/api/session", Anyone, "Who is asking.", json().gives::<Session>(), get(session::session)),
+        write(
+            "/api/rpc/{command}",
+            Anyone,
+            "Every command; who may is in `rpc::COMMANDS`.",
+            json(),
+            post(rpc::call),
+        ),
         read(
             "/api/blobs/{org}/{sha256}",
             Anyone,
             "A blob of a job in a project you may see.",
+            json().gives_text("application/octet-stream").gives_text("text/plain"),
             get(blobs::get),
         ),
         // Reads.
-        read("/api/{view}", Anyone, "The rows of a view that the caller may see.", get(views::view)),
-        read("/api/history", Anyone, "The events of a stream, or behind a result.", get(history::history)),
-        read("/api/proof", Anyone, "The proof that an event is in the log.", get(history::proof)),
-        read("/api/live", Anyone, "The log as it grows, as server-sent events.", get(live::live)),
+        read("/api/{view}", Anyone, "The rows of a view that the caller may see.", json(), get(views::view)),
+        read(
+            "/api/history",
+            Anyone,
+            "The events of a stream, or behind a result.",
+            json().query::<history::HistoryQuery>().gives::<History>(),
+            get(history::history),
+        ),
+        read(
+            "/api/proof",
+            Anyone,
+            "The proof that an event is in the log.",
+            json().query::<history::ProofQuery>().gives::<crate::queries::history::Proved>(),
+            get(history::proof),
+        ),
+        read(
+            "/api/live",
+            Anyone,
+            "The log as it grows, as server-sent events.",
+            json()
+                .query::<live::LiveQuery>()
+                .headers(&[("last-event-id", "The position of the last event that the client has.")])
+                .gives_events::<LiveEvent>(),
+            get(live::live),
+        ),
+        read(
+            "/api/report/{*run}",
+            Anyone,
+            "Everything about a run in one piece, with the proofs.",
+            json()
+                .query::<report::ReportQuery>()
+                .gives::<crate::queries::report::Report>()
+                .gives_text("text/html"),
+            get(report::get),
+        ),
+        // What this is.
+        read(
+            "/api/openapi.json",
+            Anyone,
+            "This API as an OpenAPI document.",
+            json().gives::<serde_json::Value>(),
+            get(openapi::openapi),
+        ),
+        read("/api/docs", Anyone, "The same for people.", json().gives_text("text/html"), get(openapi::docs)),
         // Agents.
-        write("/api/agent/enrol", Anyone, "A one-time token becomes an agent token.", post(agent::enrol)),
-        write("/api/agent/credentials", Agent, "Short-lived NATS credentials.", post(agent::credentials)),
+        write(
+            "/api/agent/enrol",
+            Anyone,
+            "A one-time token becomes an agent token.",
+            json().takes::<EnrolRequest>().gives::<EnrolReply>(),
+            post(agent::enrol),
+        ),
+        write(
+            "/api/agent/credentials",
+            Agent,
+            "Short-lived NATS credentials.",
+            json().gives::<AgentCredentials>(),
+            post(agent::credentials),
+        ),
         Route {
             method: Method::PUT,
             path: "/api/agent/blobs/{sha256}",
             access: Agent,
             about: "Uploads bytes, named by their hash.",
+            contract: json().takes_bytes("application/octet-stream").gives::<blobs::Uploaded>(),
             handler: put(blobs::put),
         },
-        write("/api/agent/reports", Agent, "A batch of reports.", post(ingest::http::reports)),
-        write("/api/agent/heartbeat", Agent, "The agent is alive.", post(ingest::http::heartbeat)),
-        write("/api/agent/claim", Agent, "The agent asks for work.", post(ingest::http::claim)),
+        write(
+            "/api/agent/reports",
+            Agent,
+            "A batch of reports.",
+            json().takes::<ReportBatch>().gives::<ReportReply>(),
+            post(ingest::http::reports),
+        ),
+        write(
+            "/api/agent/heartbeat",
+            Agent,
+            "The agent is alive.",
+            json().takes::<Heartbeat>().gives::<HeartbeatReply>(),
+            post(ingest::http::heartbeat),
+        ),
+        write(
+            "/api/agent/claim",
+            Agent,
+            "The agent asks for work.",
+            json().takes::<ClaimRequest>().gives::<ClaimReply>(),
+            post(ingest::http::claim),
+        ),
     ]
 }
 
@@ -144,8 +269,9 @@ mod tests {
     fn docs() -> String {
         let mut out = String::from(
             "# The API\n\n\
-             Generated from the route table (`server/src/api/router.rs`) and the commands (`server/src/api/rpc.rs`): \
-             `UPDATE_DOCS=1 cargo test -p benchtrail-server api_docs`.\n\n\
+             Generated from the route table (`server/src/api/router.rs`) and the commands (`server/src/api/commands.rs`): \
+             `UPDATE_DOCS=1 cargo test -p benchtrail-server api_docs`. A running control plane shows the same with every \
+             argument, column and type at `/api/docs`, as OpenAPI at `/api/openapi.json`.\n\n\
              Every error is JSON: `{code, message, details, hint}`. People send a session cookie (changes then need \
              `x-benchtrail-csrf: 1`) or `Authorization: Bearer bt_u_…`, agents `Authorization: Bearer bt_a_…`. \
              Commands take `Idempotency-Key`; reads take `Prefer: at-least=<position>`.\n\n\

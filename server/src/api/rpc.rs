@@ -7,141 +7,29 @@ use axum::response::{IntoResponse, Response};
 use events::access::Role;
 use events::api::{CommandReply, CreateApiToken, RevokeApiToken, SignIn};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tracing::Instrument as _;
 
+pub use super::commands::{COMMANDS, Command};
 use super::edge;
+
+use super::commands::VerifyLog;
 use super::error::Failure;
 use super::extract::{ApiPath, COMMAND_BODY, RequestContext, parse_json, read_body, require_json};
 use super::idempotency::{self, Begun, Stored};
-use super::router::Access;
 use crate::auth::api_tokens::{self, Owner};
 use crate::auth::{AuthError, Principal, sessions};
 use crate::commands::{
     CommandError, RequestMeta, approvals, cancel_job, cancel_run, cancel_stale_jobs, change_project,
-    check_readiness, create_project, create_server_config_instance, create_workload, diff_engine_args_sets,
-    engine_args_sets, flag_result, preview_commands, register_entry, remove_server, saved_views, start_run,
+    check_readiness, clone_workload, create_project, create_server_config_instance, create_workload,
+    diff_engine_args_sets, engine_args_sets, flag_result, preview_commands, register_entry, remove_server,
+    rerun, retry_job, saved_views, set_server_maintenance, start_run,
 };
 use crate::log::{self, VerifyOptions};
 use crate::state::AppState;
-
-/// One command.
-#[derive(Debug, Clone, Copy)]
-pub struct Command {
-    /// Its name in the path.
-    pub name: &'static str,
-    /// Who may use it.
-    pub access: Access,
-    /// What it does.
-    pub about: &'static str,
-}
-
-const fn command(name: &'static str, access: Access, about: &'static str) -> Command {
-    Command { name, access, about }
-}
-
-const MEMBER: Access = Access::Person(Role::Member);
-
-/// Every command.
-pub const COMMANDS: &[Command] = &[
-    command("sign_in", Access::Anyone, "Starts a session."),
-    command("sign_out", Access::Anyone, "Ends the session."),
-    command("create_api_token", Access::Person(Role::Viewer), "Makes an API token, shown once."),
-    command("revoke_api_token", Access::Person(Role::Viewer), "Revokes an API token."),
-    command("create_checkpoint", Access::Person(Role::Viewer), "Signs the log's present head."),
-    command(
-        "verify_log",
-        Access::Person(Role::Admin),
-        "Walks the log and names the first position that does not fit.",
-    ),
-    command("create_project", MEMBER, "Creates a project, with its workloads and their scenarios."),
-    command("rename_project", MEMBER, "Gives a project another display name."),
-    command("set_project_visibility", MEMBER, "Changes who may see a project and its results."),
-    command("archive_project", MEMBER, "Archives a project: no more work, its results stay."),
-    command("create_workload", MEMBER, "Adds a workload with its scenarios to a project."),
-    command(
-        "check_readiness",
-        Access::Person(Role::Viewer),
-        "Says what stands in a workload's way, and the cures.",
-    ),
-    command("preview_commands", Access::Person(Role::Viewer), "Shows the command lines of every scenario."),
-    command("start_run", MEMBER, "Executes a workload on a server."),
-    command("cancel_run", MEMBER, "Stops a run."),
-    command("cancel_job", MEMBER, "Stops a job of a run."),
-    command("cancel_stale_jobs", MEMBER, "Stops the runs that wait for servers from which nothing is heard."),
-    command("flag_result", MEMBER, "Doubts a result; it is shown with a badge."),
-    command("clear_flag", MEMBER, "Clears a doubt, with a reason."),
-    command(
-        "create_server_config_instance",
-        Access::Person(Role::Admin),
-        "Registers a server and makes its agent's one-time token.",
-    ),
-    command(
-        "remove_server",
-        Access::Person(Role::Admin),
-        "Removes a server without work; its agent is let in no more.",
-    ),
-    command(
-        "register_model",
-        Access::Person(Role::Admin),
-        "Adds a model to the organisation's catalogue, or changes it.",
-    ),
-    command(
-        "register_framework_version",
-        Access::Person(Role::Admin),
-        "Adds a framework version to the organisation's catalogue, or changes it.",
-    ),
-    command(
-        "register_accelerator",
-        Access::Person(Role::Admin),
-        "Adds an accelerator type to the organisation's catalogue, or changes it.",
-    ),
-    command(
-        "register_server_config",
-        Access::Person(Role::Admin),
-        "Adds a server configuration to the organisation's catalogue, or changes it.",
-    ),
-    command("create_engine_args_set", MEMBER, "Makes a set of engine arguments for the organisation."),
-    command("clone_engine_args_set", MEMBER, "Makes a set like another, with changes."),
-    command(
-        "update_engine_args_set",
-        MEMBER,
-        "Changes a set of the organisation; workloads keep the version they were made with.",
-    ),
-    command(
-        "archive_engine_args_set",
-        MEMBER,
-        "Archives a set of the organisation: no new workload may name it.",
-    ),
-    command(
-        "diff_engine_args_sets",
-        Access::Person(Role::Viewer),
-        "Says how two sets differ, or one from the framework's defaults.",
-    ),
-    command(
-        "approve_dangerous_args",
-        Access::Person(Role::Admin),
-        "Approves arguments that load code or read paths, for one program and one model.",
-    ),
-    command("revoke_dangerous_args", Access::Person(Role::Admin), "Takes such approvals back."),
-    command("save_view", Access::Person(Role::Viewer), "Keeps an address of the page under a name."),
-    command("remove_view", Access::Person(Role::Viewer), "Removes a saved view."),
-];
-
-/// `POST /api/rpc/verify_log`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct VerifyLog {
-    /// The first position to look at; 1 by default.
-    #[serde(default)]
-    p_from: Option<i64>,
-    /// The last position to look at; the head by default.
-    #[serde(default)]
-    p_to: Option<i64>,
-}
 
 /// What a command answers, and the cookie it sets.
 struct Answer {
@@ -284,6 +172,15 @@ impl Call {
             "start_run" => done(start_run::start_run(state, principal, self.args()?, self.meta()).await),
             "cancel_run" => done(cancel_run::cancel_run(state, principal, self.args()?, self.meta()).await),
             "cancel_job" => done(cancel_job::cancel_job(state, principal, self.args()?, self.meta()).await),
+            "retry_job" => done(retry_job::retry_job(state, principal, self.args()?, self.meta()).await),
+            "rerun" => done(rerun::rerun(state, principal, self.args()?, self.meta()).await),
+            "clone_workload" => {
+                done(clone_workload::clone_workload(state, principal, self.args()?, self.meta()).await)
+            }
+            "set_server_maintenance" => done(
+                set_server_maintenance::set_server_maintenance(state, principal, self.args()?, self.meta())
+                    .await,
+            ),
             "flag_result" => {
                 done(flag_result::flag_result(state, principal, self.args()?, self.meta()).await)
             }

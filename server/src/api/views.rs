@@ -1,8 +1,8 @@
-//! `GET /api/<view>`.
+//! `GET` and `HEAD /api/<view>`.
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 
 use super::{ApiPath, Failure};
 use crate::auth::Principal;
@@ -16,9 +16,10 @@ pub async fn view(
     ApiPath(name): ApiPath<String>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
+    method: Method,
 ) -> Result<Response, Failure> {
     let query = query.unwrap_or_default();
-    let visibility = principal.visibility();
-    queries::view::query(&state.reader, &state.log, &state.projections, &visibility, &name, &query, &headers)
-        .await
+    let source =
+        queries::view::Source { reader: &state.reader, log: &state.log, projections: &state.projections };
+    queries::view::query(source, &principal.visibility(), &name, &query, &headers, &method).await
 }

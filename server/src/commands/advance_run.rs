@@ -65,7 +65,8 @@ pub async fn advance_run(
                 let (job_key, job) = &jobs[next];
                 let Some(event) = job.queue()?.into_iter().next() else { return Ok(None) };
                 let stream = job_key.stream();
-                let id = event_id_of(&[stream.as_str(), "queued", "first"]);
+                // Its turn may come again: once for every version of the job in which it is pending.
+                let id = event_id_of(&[stream.as_str(), "queued", &job.version.to_string()]);
                 (stream, Expected::Exact(job.version), event, id)
             }
             Advance::Finish(finished) => {

@@ -53,7 +53,7 @@ async fn claim_next(
     let lease_s = state.config.timing.lease_s;
     let (held, waiting) =
         state.work.read(|index| (index.held(Some(&agent.server)), index.queued_for(&agent.server)));
-    if !held.is_empty() {
+    if !held.is_empty() || state.work.read(|index| index.in_maintenance(&agent.server)) {
         return Ok(None);
     }
     let principal = Principal::Agent { server: agent.server.clone(), agent: agent.agent.clone() };

@@ -11,7 +11,7 @@ use crate::domain::workload::{roll_out, spec_of};
 use crate::state::AppState;
 
 /// One scenario's command lines.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct PreviewedScenario {
     /// The scenario's code.
     pub scenario_code: String,
@@ -20,7 +20,7 @@ pub struct PreviewedScenario {
 }
 
 /// The answer of `preview_commands`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Preview {
     /// Every scenario, in the order in which a run executes them.
     pub scenarios: Vec<PreviewedScenario>,

@@ -30,8 +30,18 @@ pub async fn start_run(
     args: StartRun,
     meta: RequestMeta,
 ) -> Result<CommandReply, CommandError> {
+    start(state, principal, args, None, &Maker::of(principal, "start_run", &meta)).await
+}
+
+/// Starts a run, maybe as the repetition of an earlier one.
+pub(super) async fn start(
+    state: &AppState,
+    principal: &Principal,
+    args: StartRun,
+    rerun_of: Option<u32>,
+    maker: &Maker,
+) -> Result<CommandReply, CommandError> {
     let caller = principal.require(Role::Member)?;
-    let maker = Maker::of(principal, "start_run", &meta);
     if maker.recognises_resends()
         && let Some(first) = state.log.event_by_id(maker.id("run", 0)).await?
     {
@@ -81,7 +91,7 @@ pub async fn start_run(
             workload: workload_key.workload.clone(),
             run: number,
         };
-        match append(&state.log, writes(&maker, &run, &server, &jobs)?).await {
+        match append(&state.log, writes(maker, &run, &server, rerun_of, &jobs)?).await {
             Ok(position) => {
                 nudge::work_available(state, &server).await;
                 let keys = jobs.iter().map(|(code, _)| run.job(code).stream());
@@ -99,10 +109,11 @@ fn writes(
     maker: &Maker,
     run: &RunKey,
     server: &ServerKey,
+    rerun_of: Option<u32>,
     jobs: &[(String, JobCreated)],
 ) -> Result<Vec<StreamWrite>, CommandError> {
     let codes = jobs.iter().map(|(code, _)| code.clone()).collect();
-    let created = Event::RunCreated(RunCreated { server: server.clone(), scenario_codes: codes });
+    let created = Event::RunCreated(RunCreated { server: server.clone(), scenario_codes: codes, rerun_of });
     let mut writes = vec![maker.write(run.stream(), Expected::NoStream, &[created], 0)?];
     for (index, (code, created)) in jobs.iter().enumerate() {
         let mut events = vec![Event::JobCreated(Box::new(created.clone()))];

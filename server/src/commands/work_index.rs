@@ -15,7 +15,7 @@ use events::keys::{JobKey, PLATFORM_ORG, RunKey, ScenarioKey, ServerKey, StreamK
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::CommandError;
+use super::{CommandError, load};
 use crate::domain::{Job, LoadError, Run, Server, decode};
 use crate::log::Log;
 
@@ -101,10 +101,23 @@ async fn follow(log: Log, index: Arc<RwLock<Index>>, reached: watch::Sender<i64>
                 }
             }
         };
+        let reopened = match reopened_in(&log, &page).await {
+            Ok(reopened) => reopened,
+            Err(error) => {
+                tracing::warn!(%error, "the work index cannot read a run that goes on; it will try again");
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = tokio::time::sleep(Duration::from_secs(1)) => continue,
+                }
+            }
+        };
         if let Some(last) = page.last() {
             after = last.position;
             let mut index = index.write().unwrap_or_else(std::sync::PoisonError::into_inner);
             for recorded in &page {
+                if let Some(reopened) = reopened.get(&recorded.position) {
+                    index.restore(reopened);
+                }
                 if let Err(error) = index.apply(recorded) {
                     tracing::error!(%error, "the work index skips an event it cannot read");
                 }
@@ -120,7 +133,48 @@ async fn follow(log: Log, index: Arc<RwLock<Index>>, reached: watch::Sender<i64>
     }
 }
 
+/// A finished run that goes on, with its jobs, as they stood before the event that says so.
+#[derive(Debug, Clone)]
+struct Reopened {
+    key: RunKey,
+    run: Run,
+    jobs: Vec<(JobKey, OpenJob)>,
+}
+
+/// The runs that this stretch of the log reopens, by the position that does: the map has let go of them.
+async fn reopened_in(log: &Log, page: &[Recorded]) -> Result<HashMap<i64, Reopened>, CommandError> {
+    let mut found = HashMap::new();
+    for recorded in page.iter().filter(|recorded| recorded.event_type == "run.reopened") {
+        let Ok(key) = RunKey::from_stream(&recorded.stream) else { continue };
+        let before = async |stream: &StreamKey| -> Result<Vec<Recorded>, CommandError> {
+            let mut events = load::stream(log, stream).await?;
+            events.retain(|event| event.position < recorded.position);
+            Ok(events)
+        };
+        let Some(run) = Run::load(&before(&recorded.stream).await?)? else { continue };
+        let mut jobs = Vec::new();
+        for code in &run.scenario_codes {
+            let job_key = key.job(code);
+            let events = before(&job_key.stream()).await?;
+            let Some(job) = Job::load(&events)? else { continue };
+            let queued = events.iter().rev().find(|event| event.event_type == "job.queued");
+            let queued_position = queued.map_or(0, |event| event.position);
+            jobs.push((job_key, OpenJob { job, queued_position }));
+        }
+        found.insert(recorded.position, Reopened { key, run, jobs });
+    }
+    Ok(found)
+}
+
 impl Index {
+    /// Takes a finished run back, where it has let go of it.
+    fn restore(&mut self, reopened: &Reopened) {
+        self.runs.entry(reopened.key.clone()).or_insert_with(|| reopened.run.clone());
+        for (key, job) in &reopened.jobs {
+            self.jobs.entry(key.clone()).or_insert_with(|| job.clone());
+        }
+    }
+
     /// Follows one event.
     ///
     /// # Errors
@@ -231,9 +285,15 @@ impl Index {
         waiting.into_iter().map(|(_, key)| key.clone()).collect()
     }
 
-    /// Whether a job waits for a server: what a heartbeat's answer says.
+    /// Whether a server is in maintenance: it gets no new job.
+    pub fn in_maintenance(&self, server: &ServerKey) -> bool {
+        self.servers.get(server).is_some_and(|server| server.maintenance.is_some())
+    }
+
+    /// Whether a job waits for a server and would be given to it: what a heartbeat's answer says.
     pub fn work_waits_for(&self, server: &ServerKey) -> bool {
-        self.jobs.values().any(|open| open.job.phase == JobPhase::Queued && open.job.server == *server)
+        !self.in_maintenance(server)
+            && self.jobs.values().any(|open| open.job.phase == JobPhase::Queued && open.job.server == *server)
     }
 
     /// The jobs that agents hold: all of them, or a server's.
@@ -331,7 +391,10 @@ mod tests {
         fn run(&mut self, number: u32, scenarios: &[&str]) -> RunKey {
             let run = RunKey { org: "acme".into(), project: "p".into(), workload: "w".into(), run: number };
             let scenario_codes = scenarios.iter().map(|code| (*code).to_owned()).collect();
-            self.tell(run.stream(), Event::RunCreated(RunCreated { server: server_key(), scenario_codes }));
+            self.tell(
+                run.stream(),
+                Event::RunCreated(RunCreated { server: server_key(), scenario_codes, rerun_of: None }),
+            );
             for code in scenarios {
                 self.tell(run.job(code).stream(), Event::JobCreated(Box::new(job_created())));
             }

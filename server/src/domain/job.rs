@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A claim is a lease with an attempt number. An agent silent past its lease loses the attempt: the job goes back to
-//! the queue once, and is `lost` for good the second time. Reports of a superseded attempt are kept in the log but
+//! the queue once, and is `lost` for good the second time. A person may have a failed or lost job tried again: it is
+//! pending anew, and its next claim is one more attempt. Reports of a superseded attempt are kept in the log but
 //! change neither state nor result; with no newer attempt, a late completion turns `lost` into `completed`.
 
 mod decide;
@@ -95,6 +96,8 @@ pub struct Job {
     pub attempts: Vec<Attempt>,
     /// Whether a person asked to stop it.
     pub cancel_requested: bool,
+    /// The newest attempt when a person last asked for another try: losses are counted from there.
+    pub retried_after: u32,
     /// The attempt whose result counts.
     pub result_attempt: Option<u32>,
     /// Doubts about its result, by rule.
@@ -115,6 +118,7 @@ impl Job {
             phase: JobPhase::Pending,
             attempts: Vec::new(),
             cancel_requested: false,
+            retried_after: 0,
             result_attempt: None,
             flags: BTreeMap::new(),
             version: 1,
@@ -166,6 +170,10 @@ impl Job {
             }
             Event::JobFailed(failed) => self.end_attempt(failed.attempt, at, Some(failed.telemetry_samples)),
             Event::JobCancelRequested(_) => self.cancel_requested = true,
+            Event::JobRetried(retried) => {
+                self.cancel_requested = false;
+                self.retried_after = retried.attempt;
+            }
             // Cancelled while it waits for another attempt: the lost one's agent may still have things to report.
             Event::JobCancelled(_) if matches!(before.phase, JobPhase::Pending | JobPhase::Queued) => {}
             Event::JobCancelled(cancelled) => self.end_attempt(cancelled.attempt, at, None),

@@ -4,7 +4,7 @@ use events::Event;
 use events::envelope::Recorded;
 use events::job::JobPhase;
 use events::keys::ServerKey;
-use events::run::{RunCancelRequested, RunCreated, RunFinished, RunOutcome};
+use events::run::{RunCancelRequested, RunCreated, RunFinished, RunOutcome, RunReopened};
 
 use super::{LoadError, Refusal, decode, wrong_beginning};
 
@@ -70,6 +70,10 @@ impl Run {
         match event {
             Event::RunCancelRequested(_) => self.cancel_requested = true,
             Event::RunFinished(finished) => self.finished = Some(finished.clone()),
+            Event::RunReopened(_) => {
+                self.finished = None;
+                self.cancel_requested = false;
+            }
             _ => {}
         }
     }
@@ -87,6 +91,11 @@ impl Run {
         }
         let events = vec![Event::RunCancelRequested(RunCancelRequested {})];
         Ok(if self.cancel_requested { vec![] } else { events })
+    }
+
+    /// One of its failed jobs is tried again. Nothing to append while the run goes on.
+    pub fn reopen(&self) -> Vec<Event> {
+        if self.finished.is_some() { vec![Event::RunReopened(RunReopened {})] } else { vec![] }
     }
 
     /// What the run needs next, from where its jobs stand, in order. Jobs go one after another; a failed one does not
@@ -123,6 +132,7 @@ mod tests {
         Run::created(&RunCreated {
             server: ServerKey { org: "acme".into(), config: "local-cpu".into(), hostname: "gpu-1".into() },
             scenario_codes: vec!["c1".into(), "c2".into()],
+            rerun_of: None,
         })
     }
 
@@ -170,6 +180,19 @@ mod tests {
         };
         assert_eq!(outcome(&[Completed, Cancelled]), RunOutcome::Cancelled);
         assert_eq!(outcome(&[Failed, Cancelled]), RunOutcome::Failed);
+    }
+
+    #[test]
+    fn a_finished_run_is_reopened_for_a_job_that_is_tried_again_and_finishes_anew() {
+        let mut run = run();
+        assert_eq!(run.reopen(), [], "it goes on anyway");
+        let Advance::Finish(failed) = run.advance(&[Completed, Failed]) else { panic!("not finished") };
+        run.evolve(&Event::RunFinished(failed.clone()));
+        let reopened = run.reopen();
+        run.evolve(&reopened[0]);
+        assert_eq!(run.advance(&[Completed, Pending]), Advance::Queue(1));
+        // The same counts again are another end.
+        assert_eq!(run.advance(&[Completed, Failed]), Advance::Finish(failed));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use events::Event;
 use events::envelope::Recorded;
 use events::keys::{ServerKey, check_code};
 use events::server_host::{
-    HostCapabilities, ServerCapabilitiesReported, ServerEnrolled, ServerRegistered, ServerRemoved,
-    ServerState, ServerStateChanged,
+    HostCapabilities, ServerCapabilitiesReported, ServerEnrolled, ServerMaintenanceEnded,
+    ServerMaintenanceStarted, ServerRegistered, ServerRemoved, ServerState, ServerStateChanged,
 };
 use events::timestamp::Timestamp;
 
@@ -46,6 +46,8 @@ pub struct Server {
     pub capabilities: Option<HostCapabilities>,
     /// Whether a person removed it.
     pub removed: bool,
+    /// Why it is in maintenance, while it is.
+    pub maintenance: Option<String>,
     /// The version of its stream.
     pub version: i64,
 }
@@ -77,6 +79,7 @@ impl Server {
             nats_public_key: None,
             capabilities: None,
             removed: false,
+            maintenance: None,
             version: 1,
         }
     }
@@ -102,6 +105,8 @@ impl Server {
             }
             Event::ServerStateChanged(changed) => self.state = changed.state,
             Event::ServerRemoved(_) => self.removed = true,
+            Event::ServerMaintenanceStarted(started) => self.maintenance = Some(started.reason.clone()),
+            Event::ServerMaintenanceEnded(_) => self.maintenance = None,
             _ => {}
         }
     }
@@ -169,6 +174,32 @@ impl Server {
     /// A person removes the server: its agent is let in no more.
     pub fn remove(&self) -> Vec<Event> {
         if self.removed { vec![] } else { vec![Event::ServerRemoved(ServerRemoved {})] }
+    }
+
+    /// An administrator puts the server into maintenance, or ends it. Nothing to append where it is so already.
+    ///
+    /// # Errors
+    /// `reason_missing`, `bad_text`.
+    pub fn set_maintenance(&self, on: bool, reason: Option<&str>) -> Result<Vec<Event>, Refusal> {
+        if !on {
+            let ended = Event::ServerMaintenanceEnded(ServerMaintenanceEnded {});
+            return Ok(if self.maintenance.is_some() { vec![ended] } else { vec![] });
+        }
+        let reason = reason.map(str::trim).unwrap_or_default();
+        if reason.is_empty() {
+            return Err(Refusal::invalid("reason_missing", "maintenance begins with a reason")
+                .hint("say in p_reason why the server takes no jobs"));
+        }
+        if reason.chars().count() > MAX_COMMENT || reason.chars().any(|c| c.is_control() && c != '\n') {
+            return Err(Refusal::invalid(
+                "bad_text",
+                format!("p_reason has at most {MAX_COMMENT} characters, none of them control characters"),
+            ));
+        }
+        if self.maintenance.as_deref() == Some(reason) {
+            return Ok(vec![]);
+        }
+        Ok(vec![Event::ServerMaintenanceStarted(ServerMaintenanceStarted { reason: reason.to_owned() })])
     }
 
     /// The agent reports what its host is and has. Nothing to append when nothing changed.
@@ -270,6 +301,20 @@ mod tests {
         server.evolve(&registered(3.0));
         assert_eq!((server.removed, server.state, server.agent), (false, ServerState::Registered, None));
         assert_eq!(server.cost_per_hour_usd, Some(3.0));
+    }
+
+    #[test]
+    fn maintenance_begins_with_a_reason_and_ends_once() {
+        let mut server = enrolled();
+        assert_eq!(server.set_maintenance(true, Some(" ")).unwrap_err().code, "reason_missing");
+        for event in server.set_maintenance(true, Some("a new fan")).unwrap() {
+            server.evolve(&event);
+        }
+        assert_eq!(server.maintenance.as_deref(), Some("a new fan"));
+        assert_eq!(server.set_maintenance(true, Some("a new fan")), Ok(vec![]));
+        let ended = server.set_maintenance(false, None).unwrap();
+        server.evolve(&ended[0]);
+        assert_eq!((server.maintenance.clone(), server.set_maintenance(false, None)), (None, Ok(vec![])));
     }
 
     #[test]

@@ -136,6 +136,13 @@ fn fraction(what: &str, value: f64) -> Result<(), Refused> {
     Err(bad(format_args!("{what} {value}"), "a fraction between 0 and 1"))
 }
 
+fn percent(what: &str, value: f64) -> Result<(), Refused> {
+    if value.is_finite() && (0.0..=100.0 * (1.0 + ABOVE_ONE)).contains(&value) {
+        return Ok(());
+    }
+    Err(bad(format_args!("{what} {value}"), "a percentage between 0 and 100"))
+}
+
 fn not_negative(what: &str, value: f64) -> Result<(), Refused> {
     if value.is_finite() && value >= 0.0 {
         return Ok(());
@@ -157,15 +164,27 @@ fn telemetry_is_sane(telemetry: &TelemetrySampled) -> Result<(), Refused> {
         return Err(bad("the order of the samples", "oldest first, no time twice"));
     }
     for sample in &telemetry.samples {
-        if sample.gpus.len() > MOST_DEVICES || sample.cpus.len() > MOST_DEVICES {
+        if [sample.gpus.len(), sample.cpus.len(), sample.tpus.len()].iter().any(|count| *count > MOST_DEVICES)
+        {
             return Err(bad("a number of devices", "at most 256 of a kind"));
         }
-        if twice(sample.gpus.iter().map(|gpu| gpu.gpu)) || twice(sample.cpus.iter().map(|cpu| cpu.socket)) {
+        if twice(sample.gpus.iter().map(|gpu| gpu.gpu))
+            || twice(sample.cpus.iter().map(|cpu| cpu.socket))
+            || twice(sample.tpus.iter().map(|tpu| tpu.chip))
+        {
             return Err(bad("a device that stands twice in a sample", "one entry a device"));
         }
         for gpu in &sample.gpus {
             gpu.power_w.map_or(Ok(()), |value| not_negative("power_w", value))?;
             gpu.utilization.map_or(Ok(()), |value| fraction("utilization", value))?;
+        }
+        for tpu in &sample.tpus {
+            for (name, value) in [
+                ("duty_cycle_pct", tpu.duty_cycle_pct),
+                ("tensor_core_utilization_pct", tpu.tensor_core_utilization_pct),
+            ] {
+                value.map_or(Ok(()), |value| percent(name, value))?;
+            }
         }
         sample.cpus.iter().try_for_each(|cpu| fraction("utilization", cpu.utilization))?;
         sample.system.power_w.map_or(Ok(()), |value| not_negative("power_w", value))?;
@@ -249,6 +268,7 @@ mod tests {
             at: at(seconds),
             gpus: vec![],
             cpus: vec![CpuSample { socket: 0, utilization }],
+            tpus: vec![],
             system: SystemSample::default(),
         };
         TelemetrySampled { seq: 1, interval_ms: 500, samples: vec![sample(1), sample(2)] }

@@ -156,5 +156,6 @@ fn metrics() -> ViewDef {
         invoker: true,
         history: None,
         served: true,
+        ranked: false,
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 /// What a projection is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProjectionState {
     /// It follows the log.
@@ -19,7 +19,7 @@ pub enum ProjectionState {
 }
 
 /// One projection.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ProjectionStatus {
     /// Its name.
     pub name: String,
@@ -38,7 +38,7 @@ pub struct ProjectionStatus {
 }
 
 /// All of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Status {
     /// Whether this process is the one that folds.
     pub leader: bool,

@@ -92,7 +92,10 @@ pub(super) async fn create_indexes(
     let name = relation(table.name(), generation);
     let mut statements =
         vec![format!("alter table {name} add primary key ({})", table.primary_key().join(", "))];
-    statements.extend(table.indexes().iter().map(|columns| format!("create index on {name} ({columns})")));
+    // Of a table that keeps old versions, the live rows are what is sorted and counted.
+    let live = if table.versioned() { " where valid_to is null" } else { "" };
+    let index = |columns: &&str| format!("create index on {name} ({columns}){live}");
+    statements.extend(table.indexes().iter().map(index));
     if table.columns().iter().any(|c| c.name == "project_code") && !table.primary_key().starts_with(&["org"])
     {
         // A project's change of visibility finds its rows by this.

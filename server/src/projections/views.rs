@@ -1,8 +1,11 @@
 //! The stable views: what the API calls them, their columns, and the tables they are made of.
 
+mod leaderboard;
+
 use std::sync::LazyLock;
 
 use super::catalogue_views;
+use super::models::artifacts::ArtifactRow;
 use super::models::jobs::JobRow;
 use super::models::logs::LogLineRow;
 use super::models::outputs::LlmOutputRow;
@@ -14,9 +17,12 @@ use super::models::scenarios::ScenarioRow;
 use super::models::servers::ServerRow;
 use super::models::telemetry_series::{ChunkRow, JobColumns};
 use super::models::telemetry_summary::{GpuSummaryRow, JobSummaryRow};
+use super::models::tpu_summary::TpuSummaryRow;
 use super::models::workloads::WorkloadRow;
 use super::table::Row;
 use super::text::{Column, Kind};
+
+pub use leaderboard::RANK_COLUMNS;
 
 /// The columns every view has for the rule of who may see a row; not all of them are shown.
 const ACCESS: [&str; 3] = ["org", "visibility", "owner"];
@@ -38,6 +44,8 @@ pub struct ViewDef {
     pub history: Option<&'static str>,
     /// Whether the API serves it under its own name.
     pub served: bool,
+    /// Whether its rows are ranked among those that a query leaves, see [`crate::queries::leaderboard`].
+    pub ranked: bool,
 }
 
 /// Every view.
@@ -81,6 +89,7 @@ pub(super) fn plain<R: Row>(name: &'static str) -> ViewDef {
         invoker: true,
         history: None,
         served: true,
+        ranked: false,
     }
 }
 
@@ -104,15 +113,18 @@ fn build() -> Vec<ViewDef> {
         plain::<JobRow>("v_jobs"),
         plain::<FlagRow>("v_quality_flags"),
         plain::<LogLineRow>("v_log_lines"),
+        plain::<ArtifactRow>("v_job_artifacts"),
         plain::<ChunkRow>("v_telemetry_chunks"),
         saved_views(),
         servers(),
         job_summary(),
         gpu_summary(),
+        tpu_summary(),
         job_with_telemetry(),
         series(),
         buckets(),
         events(),
+        leaderboard::leaderboard(),
     ];
     views.extend(catalogue_views::all());
     views.extend(versioned::<LlmOutputRow>("v_metrumbench_llm_outputs", "v_metrumbench_llm_outputs_history"));
@@ -140,6 +152,7 @@ fn servers() -> ViewDef {
         invoker: true,
         history: None,
         served: true,
+        ranked: false,
     }
 }
 
@@ -163,6 +176,19 @@ fn gpu_summary() -> ViewDef {
         ),
         tables: vec!["telemetry_gpus", "telemetry_jobs"],
         ..plain::<GpuSummaryRow>("v_telemetry_per_gpu_summary")
+    }
+}
+
+fn tpu_summary() -> ViewDef {
+    let own = shown(TpuSummaryRow::columns());
+    ViewDef {
+        select: format!(
+            "select {} from {{telemetry_tpus}} t join {{telemetry_jobs}} j
+               on j.job = t.job and j.attempt = t.attempt and not j.superseded",
+            selected(&own, "t.")
+        ),
+        tables: vec!["telemetry_tpus", "telemetry_jobs"],
+        ..plain::<TpuSummaryRow>("v_tpu_telemetry_job_summary")
     }
 }
 
@@ -191,6 +217,7 @@ fn job_with_telemetry() -> ViewDef {
         invoker: true,
         history: None,
         served: true,
+        ranked: false,
     }
 }
 
@@ -230,6 +257,7 @@ fn series() -> ViewDef {
         invoker: true,
         history: None,
         served: true,
+        ranked: false,
     }
 }
 
@@ -265,6 +293,7 @@ fn buckets() -> ViewDef {
         invoker: true,
         history: None,
         served: true,
+        ranked: false,
     }
 }
 
@@ -326,6 +355,7 @@ fn events() -> ViewDef {
         invoker: false,
         history: None,
         served: true,
+        ranked: false,
     }
 }
 

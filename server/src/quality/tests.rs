@@ -135,6 +135,7 @@ fn a_missing_number_in_the_sequence_is_a_missing_event() {
             at: at(second),
             gpus: vec![],
             cpus: vec![],
+            tpus: vec![],
             system: SystemSample::default(),
         }],
     };

@@ -9,7 +9,7 @@ use sqlx::{Row, ValueRef};
 use crate::projections::Kind;
 
 /// PostgreSQL counts microseconds from 2000-01-01.
-const POSTGRES_EPOCH_US: i64 = 946_684_800_000_000;
+pub(super) const POSTGRES_EPOCH_US: i64 = 946_684_800_000_000;
 
 /// A value that does not have the form its column promises: a defect.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +84,8 @@ pub fn csv_field(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-fn bytes(row: &PgRow, nth: usize) -> Result<Option<&[u8]>, EncodeError> {
+/// A column's bytes; nothing for null.
+pub(super) fn bytes(row: &PgRow, nth: usize) -> Result<Option<&[u8]>, EncodeError> {
     let error = |what: String| EncodeError { column: nth, what };
     let value: PgValueRef<'_> = row.try_get_raw(nth).map_err(|e| error(e.to_string()))?;
     if value.is_null() {
@@ -110,12 +111,7 @@ fn json_value(bytes: &[u8], kind: Kind, out: &mut Vec<u8>) -> Result<(), String>
         }
         Kind::Time => time(bytes, out),
         Kind::Json => {
-            // Binary jsonb is a version byte and the text.
-            let (version, json) = bytes.split_first().ok_or("empty JSON")?;
-            if *version != 1 {
-                return Err(format!("JSON version {version}"));
-            }
-            out.extend_from_slice(json);
+            out.extend_from_slice(json_text(bytes)?);
             Ok(())
         }
         Kind::Floats => array(bytes, out, float),
@@ -126,7 +122,8 @@ fn json_value(bytes: &[u8], kind: Kind, out: &mut Vec<u8>) -> Result<(), String>
     }
 }
 
-fn integer(bytes: &[u8]) -> Result<i64, String> {
+/// A whole number of any width.
+pub(super) fn integer(bytes: &[u8]) -> Result<i64, String> {
     let length = || format!("a whole number of {} bytes", bytes.len());
     Ok(match bytes.len() {
         8 => i64::from_be_bytes(bytes.try_into().map_err(|_| length())?),
@@ -136,9 +133,23 @@ fn integer(bytes: &[u8]) -> Result<i64, String> {
     })
 }
 
-fn float(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+/// The text of binary jsonb: it stands behind a version byte.
+pub(super) fn json_text(bytes: &[u8]) -> Result<&[u8], String> {
+    match bytes.split_first() {
+        Some((1, json)) => Ok(json),
+        Some((version, _)) => Err(format!("JSON version {version}")),
+        None => Err("empty JSON".to_owned()),
+    }
+}
+
+/// A number.
+pub(super) fn number(bytes: &[u8]) -> Result<f64, String> {
     let bytes = bytes.try_into().map_err(|_| format!("a number of {} bytes", bytes.len()))?;
-    let number = f64::from_be_bytes(bytes);
+    Ok(f64::from_be_bytes(bytes))
+}
+
+fn float(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let number = number(bytes)?;
     if !number.is_finite() {
         out.extend_from_slice(b"null");
         return Ok(());
@@ -154,36 +165,47 @@ fn time(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     write!(out, "\"{time}\"").map_err(|e| e.to_string())
 }
 
-/// An array of one dimension: dimensions, flags, type, (length, lower bound), then each element with its length.
+/// The elements of an array of one dimension, null where there is none. Its form: dimensions, flags, type, (length, lower
+/// bound), then each element with its length.
+pub(super) fn elements(bytes: &[u8]) -> Result<Vec<Option<&[u8]>>, String> {
+    let word = |at: usize| -> Result<i32, String> {
+        let four = bytes.get(at..at + 4).ok_or("an array that ends early")?;
+        Ok(i32::from_be_bytes(four.try_into().map_err(|_| "four bytes")?))
+    };
+    let dimensions = word(0)?;
+    if dimensions > 1 {
+        return Err(format!("an array of {dimensions} dimensions"));
+    }
+    let mut found = Vec::new();
+    if dimensions == 1 {
+        let mut at = 20;
+        for _ in 0..word(12)? {
+            let size = word(at)?;
+            at += 4;
+            let Ok(size) = usize::try_from(size) else {
+                found.push(None);
+                continue;
+            };
+            found.push(Some(bytes.get(at..at + size).ok_or("an array that ends early")?));
+            at += size;
+        }
+    }
+    Ok(found)
+}
+
 fn array(
     bytes: &[u8],
     out: &mut Vec<u8>,
     element: impl Fn(&[u8], &mut Vec<u8>) -> Result<(), String>,
 ) -> Result<(), String> {
-    let word = |at: usize| -> Result<i32, String> {
-        let four = bytes.get(at..at + 4).ok_or("an array that ends early")?;
-        Ok(i32::from_be_bytes(four.try_into().map_err(|_| "four bytes")?))
-    };
     out.push(b'[');
-    let dimensions = word(0)?;
-    if dimensions > 1 {
-        return Err(format!("an array of {dimensions} dimensions"));
-    }
-    if dimensions == 1 {
-        let length = word(12)?;
-        let mut at = 20;
-        for nth in 0..length {
-            if nth > 0 {
-                out.push(b',');
-            }
-            let size = word(at)?;
-            at += 4;
-            let Ok(size) = usize::try_from(size) else {
-                out.extend_from_slice(b"null");
-                continue;
-            };
-            element(bytes.get(at..at + size).ok_or("an array that ends early")?, out)?;
-            at += size;
+    for (nth, bytes) in elements(bytes)?.into_iter().enumerate() {
+        if nth > 0 {
+            out.push(b',');
+        }
+        match bytes {
+            None => out.extend_from_slice(b"null"),
+            Some(bytes) => element(bytes, out)?,
         }
     }
     out.push(b']');

@@ -18,7 +18,7 @@ use crate::log::{Log, LogError};
 const PAGE: i64 = 1000;
 
 /// What is not there, and what the reader may not see, is answered alike.
-fn nothing_at(key: &str) -> Failure {
+pub(super) fn nothing_at(key: &str) -> Failure {
     let shown: String = key.chars().take(200).collect();
     Failure::not_found(
         "not_found",
@@ -184,7 +184,7 @@ async fn whole_stream(log: &Log, stream: &StreamKey) -> Result<Vec<Recorded>, Lo
 }
 
 /// The event at a position and the proof that it is in the log.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Proved {
     /// The event.
     pub event: EventView,

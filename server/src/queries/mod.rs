@@ -3,10 +3,16 @@
 //! Every query takes a [`Visibility`]: there is no way to ask without saying for whom. The reader's database role and
 //! its row policies are the second lock behind the condition that every query carries itself.
 
+pub mod as_of;
 pub mod encode;
+mod export;
 pub mod grammar;
 pub mod history;
+mod leaderboard;
 pub mod params;
+mod parquet;
+pub mod report;
+mod request;
 pub mod sql;
 pub mod view;
 

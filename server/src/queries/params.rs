@@ -27,6 +27,8 @@ pub struct Query<'v> {
     pub offset: i64,
     /// The position at which rows are asked for; absent means now.
     pub as_of: Option<i64>,
+    /// The time at which rows are asked for, until its position is found.
+    pub as_of_time: Option<Timestamp>,
 }
 
 /// One column to order by.
@@ -76,6 +78,7 @@ impl<'v> Query<'v> {
             limit: None,
             offset: 0,
             as_of: None,
+            as_of_time: None,
         };
         for (name, value) in url::form_urlencoded::parse(raw.as_bytes()) {
             if name.contains('\0') || value.contains('\0') {
@@ -86,7 +89,7 @@ impl<'v> Query<'v> {
                 "order" => query.order = order(view, &value)?,
                 "limit" => query.limit = Some(count("limit", &value)?),
                 "offset" => query.offset = count("offset", &value)?,
-                "as_of" => query.as_of = Some(as_of(view, &value)?),
+                "as_of" => (query.as_of, query.as_of_time) = as_of(view, &value)?,
                 "and" | "or" | "not.and" | "not.or" => {
                     query.filter.push(grammar::group(view, &name, &value)?);
                 }
@@ -119,7 +122,8 @@ fn count(what: &str, value: &str) -> Result<i64, QueryError> {
         .ok_or_else(|| QueryError::new("bad_value", format!("{what} is {value:?}"), "a whole number from 0"))
 }
 
-fn as_of(view: &ViewDef, value: &str) -> Result<i64, QueryError> {
+/// A position, or a time.
+fn as_of(view: &ViewDef, value: &str) -> Result<(Option<i64>, Option<Timestamp>), QueryError> {
     if view.history.is_none() {
         return Err(QueryError::new(
             "no_history",
@@ -127,7 +131,23 @@ fn as_of(view: &ViewDef, value: &str) -> Result<i64, QueryError> {
             "as_of works on the reporting views, for example v_benchmark_results",
         ));
     }
-    count("as_of", value)
+    if let Some(time) = time(value) {
+        return Ok((None, Some(time)));
+    }
+    let position = value.parse::<i64>().ok().filter(|n| *n >= 0).ok_or_else(|| {
+        let shown: String = value.chars().take(100).collect();
+        let hint = "a position of the log, or a time such as 2026-01-31T08:15:30Z";
+        QueryError::new("bad_value", format!("as_of is {shown:?}"), hint)
+    })?;
+    Ok((Some(position), None))
+}
+
+/// A time, or a day.
+fn time(value: &str) -> Option<Timestamp> {
+    if value.len() == 10 && value.contains('-') {
+        return format!("{value}T00:00:00Z").parse().ok();
+    }
+    value.parse().ok()
 }
 
 fn select<'v>(view: &'v ViewDef, value: &str) -> Result<Vec<(String, &'v Column)>, QueryError> {
@@ -220,10 +240,8 @@ pub fn spelled(column: &Column, value: &str) -> Result<String, QueryError> {
             _ => Err(bad("true or false")),
         },
         Kind::Time => {
-            let text = if value.len() == 10 { format!("{value}T00:00:00Z") } else { value.to_owned() };
-            let time: Timestamp = text
-                .parse()
-                .map_err(|_| bad("a time such as 2026-01-31T08:15:30Z, or a day; write + as %2B"))?;
+            let time = time(value)
+                .ok_or_else(|| bad("a time such as 2026-01-31T08:15:30Z, or a day; write + as %2B"))?;
             Ok(time.to_string())
         }
         Kind::Json | Kind::Floats | Kind::Ints | Kind::Times => {

@@ -52,14 +52,25 @@ pub fn rows(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> State
     if !orders.is_empty() {
         statement.sql.push_str(&format!(" order by {}", orders.join(", ")));
     }
-    if let Some(limit) = query.limit {
-        let n = statement.bind(Value::Text(Some(limit.to_string())));
-        statement.sql.push_str(&format!(" limit ${n}::text::bigint"));
-    }
-    if query.offset > 0 {
-        let n = statement.bind(Value::Text(Some(query.offset.to_string())));
-        statement.sql.push_str(&format!(" offset ${n}::text::bigint"));
-    }
+    statement.limits(query);
+    statement
+}
+
+/// How many rows a query has within its limits: what a page holds.
+pub fn extent(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> Statement {
+    let mut statement =
+        Statement { sql: "select count(*) from (select 1 from ".to_owned(), values: Vec::new() };
+    statement.source(view, visibility, query);
+    statement.limits(query);
+    statement.sql.push_str(") page");
+    statement
+}
+
+/// How the planner would read a query without its limits: it guesses the number of rows.
+pub fn plan(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> Statement {
+    let mut statement =
+        Statement { sql: "explain (format json) select 1 from ".to_owned(), values: Vec::new() };
+    statement.source(view, visibility, query);
     statement
 }
 
@@ -71,12 +82,23 @@ pub fn count(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> Stat
 }
 
 impl Statement {
-    fn bind(&mut self, value: Value) -> usize {
+    pub(super) fn bind(&mut self, value: Value) -> usize {
         self.values.push(value);
         self.values.len()
     }
 
-    fn source(&mut self, view: &ViewDef, visibility: &Visibility, query: &Query<'_>) {
+    fn limits(&mut self, query: &Query<'_>) {
+        if let Some(limit) = query.limit {
+            let n = self.bind(Value::Text(Some(limit.to_string())));
+            self.sql.push_str(&format!(" limit ${n}::text::bigint"));
+        }
+        if query.offset > 0 {
+            let n = self.bind(Value::Text(Some(query.offset.to_string())));
+            self.sql.push_str(&format!(" offset ${n}::text::bigint"));
+        }
+    }
+
+    pub(super) fn source(&mut self, view: &ViewDef, visibility: &Visibility, query: &Query<'_>) {
         let name = match (query.as_of, view.history) {
             (Some(_), Some(history)) => history,
             _ => view.name,

@@ -4,17 +4,16 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
-use bytes::Bytes;
 use futures::TryStreamExt;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::{AssertSqlSafe, PgConnection, PgPool, Postgres, Row};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 
+use super::export::{self, CHUNK};
 use super::params::Query;
+use super::request::{Count, Format, Preferences, apply_range};
 use super::sql::{self, Statement, Value};
-use super::{QueryError, act_for, encode};
+use super::{act_for, as_of, encode, leaderboard};
 use crate::api::Failure;
 use crate::auth::Visibility;
 use crate::log::Log;
@@ -25,89 +24,33 @@ use crate::projections::{Handle, Kind};
 const MOST_ROWS: usize = 50_000;
 /// How long `Prefer: at-least` waits.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes sent at a time.
-const CHUNK: usize = 64 * 1024;
 
-/// How the rows are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Json,
-    /// One object, and an error unless there is exactly one row.
-    Object,
-    Ndjson,
-    Csv,
+/// Whoever asks `count=estimated` gets an exact count where the planner guesses no more rows than this.
+const COUNTED_EXACTLY: i64 = 10_000;
+
+/// What is read from, and how far it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// The reading role's connections.
+    pub reader: &'a PgPool,
+    /// The log, for positions.
+    pub log: &'a Log,
+    /// The read tables' progress.
+    pub projections: &'a Handle,
 }
 
-impl Format {
-    fn media_type(self) -> &'static str {
-        match self {
-            Self::Json => "application/json; charset=utf-8",
-            Self::Object => "application/vnd.pgrst.object+json; charset=utf-8",
-            Self::Ndjson => "application/x-ndjson; charset=utf-8",
-            Self::Csv => "text/csv; charset=utf-8",
-        }
-    }
-
-    fn of(headers: &HeaderMap) -> Result<Self, Failure> {
-        let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or("*/*");
-        for wanted in accept.split(',') {
-            match wanted.split(';').next().unwrap_or_default().trim() {
-                "*/*" | "application/*" | "application/json" => return Ok(Self::Json),
-                "application/vnd.pgrst.object+json" => return Ok(Self::Object),
-                "application/x-ndjson" => return Ok(Self::Ndjson),
-                "text/csv" => return Ok(Self::Csv),
-                _ => {}
-            }
-        }
-        Err(Failure::new(
-            StatusCode::NOT_ACCEPTABLE,
-            "not_acceptable",
-            format!("no answer in {accept:?}"),
-            "accept application/json, text/csv, application/x-ndjson or application/vnd.pgrst.object+json",
-        ))
-    }
-}
-
-/// What the header `Prefer` asks.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Preferences {
-    count: bool,
-    at_least: Option<i64>,
-}
-
-impl Preferences {
-    fn of(headers: &HeaderMap) -> Result<Self, QueryError> {
-        let mut preferences = Self::default();
-        for value in headers.get_all("prefer") {
-            for item in value.to_str().unwrap_or_default().split(',').map(str::trim) {
-                if item == "count=exact" {
-                    preferences.count = true;
-                } else if let Some(position) = item.strip_prefix("at-least=") {
-                    let position = position.parse::<i64>().ok().filter(|p| *p >= 0);
-                    preferences.at_least = Some(position.ok_or_else(|| {
-                        QueryError::new("bad_preference", format!("{item:?}"), "Prefer: at-least=<position>")
-                    })?);
-                }
-                // Preferences are wishes: those not known are passed over.
-            }
-        }
-        Ok(preferences)
-    }
-}
-
-/// Answers a query of a view.
+/// Answers a query of a view; `HEAD` with the same header fields and no rows.
 ///
 /// # Errors
 /// No such view, a query that is not understood, read tables that are too far behind, or a database that does not
 /// answer.
 pub async fn query(
-    reader: &PgPool,
-    log: &Log,
-    projections: &Handle,
+    source: Source<'_>,
     visibility: &Visibility,
     name: &str,
     raw_query: &str,
     headers: &HeaderMap,
+    method: &Method,
 ) -> Result<Response, Failure> {
     let view = served(name).ok_or_else(|| no_such_view(name))?;
     let format = Format::of(headers)?;
@@ -115,13 +58,22 @@ pub async fn query(
     let mut query = Query::parse(view, raw_query)?;
     apply_range(&mut query, headers)?;
     if let Some(position) = preferences.at_least {
-        wait(log, projections, position).await?;
+        wait(source.log, source.projections, position).await?;
     }
-    let mut tx = reader.begin_with("begin isolation level repeatable read read only").await?;
+    if let Some(time) = query.as_of_time {
+        query.as_of = Some(as_of::position_at(source.log, time).await?);
+    }
+    // What the rows that are read hold at least: said in exports, so that they can be asked for again.
+    let position = source.projections.status().position();
+    let mut tx = source.reader.begin_with("begin isolation level repeatable read read only").await?;
     act_for(&mut tx, visibility).await?;
-    let total = match preferences.count {
-        true => Some(count(&mut tx, &sql::count(view, visibility, &query)).await?),
+    let ranked = match view.ranked {
+        true => Some(leaderboard::rank(&mut tx, view, visibility, &query).await?),
         false => None,
+    };
+    let total = match &ranked {
+        Some(ranked) => preferences.count.map(|_| ranked.total),
+        None => total(&mut tx, view, visibility, &query, preferences.count).await?,
     };
     if let Some(total) = total.filter(|total| query.offset > *total) {
         return Err(Failure::new(
@@ -131,7 +83,20 @@ pub async fn query(
             "begin earlier",
         ));
     }
-    let statement = sql::rows(view, visibility, &query);
+    let answer = Answered { format, view, query: &query, total, applied: &preferences.applied };
+    if method == Method::HEAD {
+        let rows = match (preferences.count, total) {
+            _ if ranked.is_some() => ranked.map_or(0, |ranked| ranked.page),
+            (Some(Count::Exact), Some(total)) => (total - query.offset).min(query.limit.unwrap_or(i64::MAX)),
+            _ => number(&mut tx, sql::extent(view, visibility, &query)).await?,
+        };
+        tx.commit().await?;
+        return Ok(answer.respond(Body::empty(), usize::try_from(rows).ok()));
+    }
+    let statement = match ranked {
+        Some(ranked) => ranked.rows,
+        None => sql::rows(view, visibility, &query),
+    };
     match format {
         Format::Json | Format::Object => {
             let (body, rows) = collect(&mut tx, statement, &query, format).await?;
@@ -141,16 +106,62 @@ pub async fn query(
                     "not_one_row",
                     format!("there are {rows} rows, not one"),
                     "narrow the query, or accept application/json",
-                ));
+                )
+                // PostgREST's words: its clients' `maybe_single` looks for them.
+                .details(format!("The result contains {rows} rows")));
             }
             tx.commit().await?;
-            Ok(respond(Body::from(body), format, view, &query, Some(rows), total))
+            Ok(answer.respond(Body::from(body), Some(rows)))
         }
-        Format::Ndjson | Format::Csv => {
-            let body = stream(tx, statement, &query, format);
-            Ok(respond(body, format, view, &query, None, total))
+        Format::Ndjson | Format::Csv | Format::Parquet => {
+            let about = [
+                ("benchtrail.view", view.name.to_owned()),
+                ("benchtrail.query", raw_query.to_owned()),
+                ("benchtrail.log_position", query.as_of.unwrap_or(position).to_string()),
+            ];
+            let body = export::stream(tx, statement, &query, format, &about)
+                .map_err(|error| Failure::unavailable(&error))?;
+            Ok(answer.respond(body, None))
         }
     }
+}
+
+/// The rows of a view that have these values, for other queries to use.
+pub(super) async fn rows(
+    source: Source<'_>,
+    visibility: &Visibility,
+    name: &str,
+    filters: &[(&str, &str)],
+) -> Result<Vec<serde_json::Value>, Failure> {
+    let view = served(name).ok_or_else(|| no_such_view(name))?;
+    let pairs = filters.iter().map(|(column, value)| (*column, format!("eq.{value}")));
+    let raw = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+    let query = Query::parse(view, &raw)?;
+    let mut tx = source.reader.begin_with("begin isolation level repeatable read read only").await?;
+    act_for(&mut tx, visibility).await?;
+    let (body, _) = collect(&mut tx, sql::rows(view, visibility, &query), &query, Format::Json).await?;
+    tx.commit().await?;
+    serde_json::from_slice(&body).map_err(|error| Failure::unavailable(&error))
+}
+
+/// How many rows there are without the limits, where that was asked.
+async fn total(
+    tx: &mut PgConnection,
+    view: &ViewDef,
+    visibility: &Visibility,
+    query: &Query<'_>,
+    count: Option<Count>,
+) -> Result<Option<i64>, Failure> {
+    let Some(count) = count else { return Ok(None) };
+    if count != Count::Exact {
+        let row = bound(sql::plan(view, visibility, query)).fetch_one(&mut *tx).await.map_err(refused)?;
+        let plan: serde_json::Value = row.try_get(0)?;
+        let planned = plan[0]["Plan"]["Plan Rows"].as_f64().unwrap_or(0.0) as i64;
+        if count == Count::Planned || planned > COUNTED_EXACTLY {
+            return Ok(Some(planned));
+        }
+    }
+    number(tx, sql::count(view, visibility, query)).await.map(Some)
 }
 
 fn no_such_view(name: &str) -> Failure {
@@ -185,27 +196,7 @@ async fn wait(log: &Log, projections: &Handle, position: i64) -> Result<(), Fail
     })
 }
 
-/// `Range: 0-24` stands for offset and limit where the query has neither.
-fn apply_range(query: &mut Query<'_>, headers: &HeaderMap) -> Result<(), QueryError> {
-    let Some(range) = headers.get(header::RANGE).and_then(|v| v.to_str().ok()) else { return Ok(()) };
-    if query.limit.is_some() || query.offset > 0 {
-        return Ok(());
-    }
-    let bad =
-        || QueryError::new("bad_range", format!("Range: {range:?}"), "Range: 0-24, with Range-Unit: items");
-    let range = range.trim_start_matches("items=");
-    let (first, last) = range.split_once('-').ok_or_else(bad)?;
-    let first: i64 = first.trim().parse().ok().filter(|n| *n >= 0).ok_or_else(bad)?;
-    query.offset = first;
-    if !last.trim().is_empty() {
-        let last: i64 = last.trim().parse().map_err(|_| bad())?;
-        query.limit =
-            Some(last.checked_sub(first).and_then(|n| n.checked_add(1)).filter(|n| *n >= 0).ok_or_else(bad)?);
-    }
-    Ok(())
-}
-
-fn bound(statement: Statement) -> sqlx::query::Query<'static, Postgres, PgArguments> {
+pub(super) fn bound(statement: Statement) -> sqlx::query::Query<'static, Postgres, PgArguments> {
     let mut query = sqlx::query(AssertSqlSafe(statement.sql));
     for value in statement.values {
         query = match value {
@@ -216,13 +207,13 @@ fn bound(statement: Statement) -> sqlx::query::Query<'static, Postgres, PgArgume
     query
 }
 
-async fn count(conn: &mut PgConnection, statement: &Statement) -> Result<i64, Failure> {
-    let row: PgRow = bound(statement.clone()).fetch_one(conn).await.map_err(refused)?;
+async fn number(conn: &mut PgConnection, statement: Statement) -> Result<i64, Failure> {
+    let row: PgRow = bound(statement).fetch_one(conn).await.map_err(refused)?;
     Ok(row.try_get(0)?)
 }
 
 /// What the database says of a value that passed our checks (a pattern, for example) is the client's to mend.
-fn refused(error: sqlx::Error) -> Failure {
+pub(super) fn refused(error: sqlx::Error) -> Failure {
     match &error {
         sqlx::Error::Database(said) if said.code().is_some_and(|c| c.starts_with("22")) => {
             Failure::bad_request("bad_value", said.message().to_owned(), "check the values of the filters")
@@ -236,11 +227,11 @@ fn refused(error: sqlx::Error) -> Failure {
     }
 }
 
-fn names(query: &Query<'_>) -> Vec<String> {
+pub(super) fn names(query: &Query<'_>) -> Vec<String> {
     query.select.iter().map(|(alias, _)| format!("{}:", serde_json::Value::from(alias.as_str()))).collect()
 }
 
-fn kinds(query: &Query<'_>) -> Vec<Kind> {
+pub(super) fn kinds(query: &Query<'_>) -> Vec<Kind> {
     query.select.iter().map(|(_, column)| column.kind).collect()
 }
 
@@ -267,7 +258,7 @@ async fn collect(
                 return Err(Failure::unprocessable(
                     "too_many_rows",
                     format!("the answer has more than {MOST_ROWS} rows"),
-                    "set limit, or accept text/csv or application/x-ndjson, which have no limit",
+                    "set limit, or accept text/csv, application/x-ndjson or application/vnd.apache.parquet, which have no limit",
                 ));
             }
             encode::json_row(&row, &names, &kinds, &mut out).map_err(|e| Failure::unavailable(&e))?;
@@ -279,116 +270,49 @@ async fn collect(
     Ok((out, rows))
 }
 
-/// Rows as they come. An error in the middle breaks the transfer off, so that nobody takes the part for the whole.
-fn stream(
-    mut tx: sqlx::Transaction<'static, Postgres>,
-    statement: Statement,
-    query: &Query<'_>,
+/// What an answer says of itself.
+struct Answered<'a> {
     format: Format,
-) -> Body {
-    let (sender, receiver) = mpsc::channel::<Result<Bytes, std::io::Error>>(4);
-    let (names, kinds) = (names(query), kinds(query));
-    let mut out = Vec::with_capacity(CHUNK * 2);
-    if format == Format::Csv {
-        for (nth, (alias, _)) in query.select.iter().enumerate() {
-            if nth > 0 {
-                out.push(b',');
-            }
-            encode::csv_field(alias.as_bytes(), &mut out);
-        }
-        out.extend_from_slice(b"\r\n");
-    }
-    tokio::spawn(async move {
-        let result = async {
-            let mut found = bound(statement).fetch(&mut *tx);
-            while let Some(row) = found.try_next().await.map_err(std::io::Error::other)? {
-                match format {
-                    Format::Csv => encode::csv_row(&row, &kinds, &mut out),
-                    _ => encode::json_row(&row, &names, &kinds, &mut out).inspect(|()| out.push(b'\n')),
-                }
-                .map_err(std::io::Error::other)?;
-                if out.len() >= CHUNK && sender.send(Ok(std::mem::take(&mut out).into())).await.is_err() {
-                    // The client went away.
-                    return Ok(());
-                }
-            }
-            let _ = sender.send(Ok(out.into())).await;
-            Ok::<(), std::io::Error>(())
-        }
-        .await;
-        if let Err(error) = result {
-            tracing::warn!(%error, "an export broke off");
-            let _ = sender.send(Err(error)).await;
-        }
-    });
-    Body::from_stream(ReceiverStream::new(receiver))
-}
-
-fn respond(
-    body: Body,
-    format: Format,
-    view: &ViewDef,
-    query: &Query<'_>,
-    rows: Option<usize>,
+    view: &'a ViewDef,
+    query: &'a Query<'a>,
     total: Option<i64>,
-) -> Response {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(format.media_type()));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::VARY, HeaderValue::from_static("accept, authorization, cookie, prefer"));
-    let total_text = total.map_or("*".to_owned(), |t| t.to_string());
-    let range = match rows {
-        Some(0) => format!("*/{total_text}"),
-        Some(rows) => format!("{}-{}/{total_text}", query.offset, query.offset + rows as i64 - 1),
-        None => format!("{}-/{total_text}", query.offset),
-    };
-    if let Ok(value) = HeaderValue::from_str(&range) {
-        headers.insert(header::CONTENT_RANGE, value);
-    }
-    if format == Format::Csv
-        && let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{}.csv\"", view.name))
-    {
-        headers.insert(header::CONTENT_DISPOSITION, value);
-    }
-    if let (Some(total), Some(rows)) = (total, rows)
-        && (rows as i64) < total
-    {
-        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-    }
-    response
+    applied: &'a [String],
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        pairs.iter().map(|(k, v)| (http::HeaderName::from_static(k), HeaderValue::from_static(v))).collect()
-    }
-
-    #[test]
-    fn the_first_acceptable_format_is_taken() {
-        assert_eq!(Format::of(&headers(&[])).unwrap(), Format::Json);
-        assert_eq!(Format::of(&headers(&[("accept", "text/html, text/csv;q=0.9")])).unwrap(), Format::Csv);
-        assert!(Format::of(&headers(&[("accept", "image/png")])).is_err());
-    }
-
-    #[test]
-    fn preferences_are_read_together() {
-        let preferences =
-            Preferences::of(&headers(&[("prefer", "count=exact, at-least=42, handling=strict")]));
-        assert_eq!(preferences.unwrap(), Preferences { count: true, at_least: Some(42) });
-        assert!(Preferences::of(&headers(&[("prefer", "at-least=soon")])).is_err());
-    }
-
-    #[test]
-    fn a_range_stands_for_offset_and_limit() {
-        let view = served("v_jobs").unwrap();
-        let mut query = Query::parse(view, "").unwrap();
-        apply_range(&mut query, &headers(&[("range", "10-19")])).unwrap();
-        assert_eq!((query.offset, query.limit), (10, Some(10)));
-        assert!(apply_range(&mut Query::parse(view, "").unwrap(), &headers(&[("range", "x-9")])).is_err());
-        assert!(apply_range(&mut Query::parse(view, "").unwrap(), &headers(&[("range", "9-1")])).is_err());
+impl Answered<'_> {
+    fn respond(&self, body: Body, rows: Option<usize>) -> Response {
+        let (offset, total) = (self.query.offset, self.total);
+        let mut response = Response::new(body);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.format.media_type()));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers
+            .insert(header::VARY, HeaderValue::from_static("accept, authorization, cookie, prefer, range"));
+        let total_text = total.map_or("*".to_owned(), |t| t.to_string());
+        let range = match rows {
+            Some(0) => format!("*/{total_text}"),
+            Some(rows) => format!("{offset}-{}/{total_text}", offset + rows as i64 - 1),
+            None => format!("{offset}-/{total_text}"),
+        };
+        if let Ok(value) = HeaderValue::from_str(&range) {
+            headers.insert(header::CONTENT_RANGE, value);
+        }
+        if let Ok(value) = HeaderValue::from_str(&self.applied.join(", "))
+            && !self.applied.is_empty()
+        {
+            headers.insert("preference-applied", value);
+        }
+        if let Some(ending) = self.format.ending()
+            && let Ok(value) =
+                HeaderValue::from_str(&format!("attachment; filename=\"{}.{ending}\"", self.view.name))
+        {
+            headers.insert(header::CONTENT_DISPOSITION, value);
+        }
+        if let (Some(total), Some(rows)) = (total, rows)
+            && (rows as i64) < total
+        {
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+        }
+        response
     }
 }

@@ -71,6 +71,7 @@ impl World {
             nats_public_key: None,
             capabilities: Some(capabilities),
             removed: false,
+            maintenance: None,
             version: 3,
         };
         let workload = WorkloadSpec {

@@ -3,7 +3,7 @@
 use events::Event;
 use events::job::{
     JobCancelRequested, JobCancelled, JobClaimed, JobCompleted, JobFailed, JobLost, JobPhase, JobQueued,
-    JobRunning, JobServing,
+    JobRetried, JobRunning, JobServing,
 };
 use events::quality::{QualityCleared, QualityFlagged};
 use events::report::ReportBody;
@@ -201,12 +201,25 @@ impl Job {
         if self.cancel_requested {
             return vec![Event::JobCancelled(JobCancelled { attempt })];
         }
-        let requeue = attempt < MAX_ATTEMPTS;
+        let requeue = attempt - self.retried_after.min(attempt) < MAX_ATTEMPTS;
         let mut events = vec![Event::JobLost(JobLost { attempt, requeue })];
         if requeue {
             events.push(Event::JobQueued(JobQueued { requeued: true }));
         }
         events
+    }
+
+    /// A person has a failed job tried again: it waits for its turn in its run.
+    ///
+    /// # Errors
+    /// `job_not_failed`.
+    pub fn retry(&self) -> Result<Vec<Event>, Refusal> {
+        if !matches!(self.phase, JobPhase::Failed | JobPhase::Lost) {
+            let message = format!("the job is {}, not failed", self.phase.as_str());
+            return Err(Refusal::conflict("job_not_failed", message)
+                .hint("a job that failed can be tried again; for anything else use rerun"));
+        }
+        Ok(vec![Event::JobRetried(JobRetried { attempt: self.attempt() })])
     }
 
     /// A result is doubted. Nothing to append when the rule has flagged it already, cleared or not.

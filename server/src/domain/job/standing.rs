@@ -31,13 +31,14 @@ impl Standing {
         let to = |phase, counts| Self { phase: if counts { phase } else { self.phase }, ..self };
         match event {
             Event::JobQueued(_) => to(Queued, true),
+            Event::JobRetried(_) => to(Pending, matches!(self.phase, Failed | Lost)),
             Event::JobClaimed(claimed) => Self { phase: Claimed, attempt: claimed.attempt },
             Event::JobServing(e) => to(Serving, e.attempt == self.attempt && self.phase == Claimed),
             Event::JobRunning(e) => {
                 to(Running, e.attempt == self.attempt && matches!(self.phase, Claimed | Serving))
             }
             Event::JobCompleted(e) => {
-                let requeued = self.phase == Queued && self.attempt > 0;
+                let requeued = matches!(self.phase, Pending | Queued) && self.attempt > 0;
                 to(Completed, e.attempt == self.attempt && (held || self.phase == Lost || requeued))
             }
             Event::JobFailed(e) => {

@@ -495,3 +495,24 @@ proptest! {
         prop_assert_eq!(Job::load(&stream).unwrap().unwrap(), driven.job, "replay gives the same job");
     }
 }
+
+#[test]
+fn a_failed_job_is_tried_again_with_a_loss_to_spare_of_its_own() {
+    let mut driven = Driven::running();
+    assert_eq!(driven.job.retry().unwrap_err().code, "job_not_failed");
+    driven.report(failed(1)).unwrap();
+    driven.take(|job| job.retry());
+    assert_eq!((driven.phase(), driven.job.attempt()), (JobPhase::Pending, 1));
+    driven.take(|job| job.queue());
+    // The attempt that failed says nothing more.
+    assert!(driven.report(completed(1)).is_err());
+    driven.claim();
+    assert_eq!(driven.job.attempt(), 2);
+    driven.lose(2);
+    assert_eq!(driven.phase(), JobPhase::Queued, "the first loss after the retry goes back to the queue");
+    driven.claim();
+    driven.lose(3);
+    assert_eq!(driven.phase(), JobPhase::Lost);
+    driven.take(|job| job.retry());
+    assert_eq!(driven.phase(), JobPhase::Pending);
+}

@@ -191,6 +191,11 @@ impl JobRow {
                 );
             }
             Event::JobCancelRequested(_) => self.cancel_requested = true,
+            Event::JobRetried(_) => {
+                self.cancel_requested = false;
+                self.error_code = None;
+                self.error_message = None;
+            }
             Event::QualityFlagged(e) if !self.flags.contains(&e.rule) => {
                 self.flags.push(e.rule.clone());
                 self.flags.sort();

@@ -1,9 +1,11 @@
 //! The read models, one file each, and the list of them.
 
 pub mod access;
+pub mod artifacts;
 pub mod catalogue;
 pub mod energy;
 pub mod jobs;
+pub mod leaderboard;
 pub mod logs;
 pub mod outputs;
 pub mod projects;
@@ -16,6 +18,7 @@ pub mod servers;
 pub mod telemetry;
 pub mod telemetry_series;
 pub mod telemetry_summary;
+pub mod tpu_summary;
 pub mod workloads;
 
 use super::Projection;
@@ -31,5 +34,6 @@ pub fn registry() -> Vec<Box<dyn Projection>> {
         Box::new(telemetry::Telemetry::default()),
         Box::new(logs::Logs::default()),
         Box::new(saved_views::SavedViews::default()),
+        Box::new(artifacts::Artifacts::default()),
     ]
 }

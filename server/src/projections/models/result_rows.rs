@@ -190,6 +190,8 @@ pub struct ResultRow {
     pub(super) energy_j: Option<f64>,
     pub(super) output_tokens_per_joule: Option<f64>,
     pub(super) cost_per_million_output_tokens_usd: Option<f64>,
+    pub(super) output_tokens_per_usd: Option<f64>,
+    pub(super) quality_score: Option<f64>,
     pub(super) simulated: bool,
     pub(super) imported: bool,
     pub(super) flags: Vec<String>,
@@ -286,6 +288,8 @@ impl ResultRow {
             energy_j: None,
             output_tokens_per_joule: None,
             cost_per_million_output_tokens_usd: cost.map(|usd| usd * 1e6),
+            output_tokens_per_usd: ratio(Some(1.0), cost),
+            quality_score: None,
             simulated: *simulated,
             imported: false,
             flags: job.flags.clone(),
@@ -317,7 +321,15 @@ impl Row for ResultRow {
     type Key = String;
     const TABLE: &'static str = "benchmark_results";
     const KEY: &'static [&'static str] = &["job"];
-    const INDEXES: &'static [&'static str] = &["recorded_at"];
+    // The reporting page's usual orders, each from the better end, and what its usual filters are counted by.
+    const INDEXES: &'static [&'static str] = &[
+        "recorded_at",
+        "output_tokens_per_second desc nulls last",
+        "ttft_p99_ms",
+        "output_tokens_per_joule desc nulls last",
+        "cost_per_million_output_tokens_usd",
+        "model_code, framework_code, concurrency, status, simulated, suspicious, org, visibility, owner",
+    ];
     const VERSIONED: bool = true;
 
     fn columns() -> Vec<Column> {
@@ -373,7 +385,14 @@ impl Row for ResultRow {
         columns.extend(of(Int, &["completion_tokens_total"]));
         columns.extend(of(
             Float,
-            &["gpu_power_avg_w", "energy_j", "output_tokens_per_joule", "cost_per_million_output_tokens_usd"],
+            &[
+                "gpu_power_avg_w",
+                "energy_j",
+                "output_tokens_per_joule",
+                "cost_per_million_output_tokens_usd",
+                "output_tokens_per_usd",
+                "quality_score",
+            ],
         ));
         columns.extend(of(Bool, &["simulated", "imported"]));
         columns.extend(of(Json, &["flags"]));

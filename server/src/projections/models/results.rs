@@ -9,6 +9,7 @@ use events::{Event, Timestamp};
 use super::access::{self, rights_table};
 use super::energy::{energy_between, longest_step, same_gpus, total_power};
 use super::jobs::job_of;
+use super::leaderboard::{self, BoardRow};
 use super::outputs::LlmOutputRow;
 use super::result_rows::{
     MINUTE_US, Measured, PowerRow, ResultJobRow, ResultRow, ResultServerRow, window, window_end,
@@ -29,6 +30,12 @@ pub struct Results {
     power: Table<PowerRow>,
     outputs: Table<LlmOutputRow>,
     results: Table<ResultRow>,
+    boards: Table<BoardRow>,
+}
+
+/// Where the leaderboard keeps a job's results.
+fn place_of<'a>(key: &'a JobKey, config_code: &'a str, hostname: &'a str) -> [&'a str; 6] {
+    [&key.org, &key.project, &key.workload, config_code, hostname, &key.scenario]
 }
 
 /// The minutes that hold a window's samples, its neighbours at both ends included.
@@ -160,7 +167,7 @@ impl Results {
         sampled: &TelemetrySampled,
         position: i64,
     ) -> Result<(), FoldError> {
-        let (_, job, attempt) = job_of(stream)?;
+        let (key, job, attempt) = job_of(stream)?;
         for sample in &sampled.samples {
             let (at, watts) = (sample.at.as_micros(), total_power(sample));
             let gpus = i64::try_from(sample.gpus.len()).unwrap_or(i64::MAX);
@@ -197,8 +204,38 @@ impl Results {
             })
         {
             self.measure_energy(&job, attempt, position);
+            let server = self.results.get(&job).map(|r| (r.config_code.clone(), r.hostname.clone()));
+            if let Some((config_code, hostname)) = server {
+                self.follow(&key, &job, (&config_code, &hostname), position);
+            }
         }
         Ok(())
+    }
+
+    /// Lets the leaderboard follow a job's result, as it stands or stands no more.
+    fn follow(&mut self, key: &JobKey, job: &str, (config_code, hostname): (&str, &str), position: i64) {
+        let result = self.results.get(&job.to_owned());
+        for simulated in [false, true] {
+            let counted = result.filter(|r| r.simulated == simulated && r.status == "completed");
+            let place = place_of(key, config_code, hostname);
+            let entry = leaderboard::entry(place, simulated);
+            match (self.boards.get(&entry), counted) {
+                (None, None) => continue,
+                (None, Some(result)) => self.boards.put(BoardRow::new(result), position),
+                (Some(row), counted) if row.holds(key.run, counted) => continue,
+                (Some(_), _) => {}
+            }
+            if let Some(row) = self.boards.get_mut(&entry, position) {
+                row.count(key.run, counted, position);
+            }
+        }
+    }
+
+    fn want_boards(&mut self, key: &JobKey, config_code: &str, hostname: &str) {
+        for simulated in [false, true] {
+            let place = place_of(key, config_code, hostname);
+            self.boards.want(leaderboard::entry(place, simulated));
+        }
     }
 
     fn want_power(&mut self, job: &str, attempt: u32, window: Option<(i64, i64)>) {
@@ -213,7 +250,7 @@ impl Projection for Results {
         "results"
     }
     fn version(&self) -> i32 {
-        4
+        5
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -228,6 +265,7 @@ impl Projection for Results {
             "job.failed",
             "job.cancelled",
             "job.lost",
+            "job.retried",
             "tool_output.recorded",
             "telemetry.sampled",
             "quality.flagged",
@@ -244,6 +282,7 @@ impl Projection for Results {
             &mut self.power,
             &mut self.outputs,
             &mut self.results,
+            &mut self.boards,
         ]
     }
 
@@ -253,27 +292,38 @@ impl Projection for Results {
             "server" => self.servers.want(recorded.stream.to_string()),
             "telemetry" => {
                 let Event::TelemetrySampled(sampled) = event else { return };
-                let Ok((_, job, attempt)) = job_of(&recorded.stream) else { return };
+                let Ok((key, job, attempt)) = job_of(&recorded.stream) else { return };
                 for sample in &sampled.samples {
                     self.power.want((job.clone(), attempt, start_of(sample.at, MINUTE_US)));
                 }
                 self.results.want(job.clone());
                 let waits = self.results.loaded(&job).filter(|r| r.energy_j.is_none());
                 let window = waits.and_then(ResultRow::window);
+                let server = waits.map(|r| (r.config_code.clone(), r.hostname.clone()));
                 self.want_power(&job, attempt, window);
+                if let Some((config_code, hostname)) = server {
+                    self.want_boards(&key, &config_code, &hostname);
+                }
             }
             "job" => {
                 let Ok((key, job, _)) = job_of(&recorded.stream) else { return };
                 access::want(&mut self.rights, &key.org, &key.project);
-                if let Some((attempt, server)) = self.jobs.loaded(&job).map(|j| (j.attempt, j.server.clone()))
-                {
+                let known = self
+                    .jobs
+                    .loaded(&job)
+                    .map(|j| (j.attempt, j.server.clone(), j.config_code.clone(), j.hostname.clone()));
+                if let Some((attempt, server, config_code, hostname)) = known {
                     self.servers.want(server);
+                    self.want_boards(&key, &config_code, &hostname);
                     let window = self.results.loaded(&job).and_then(ResultRow::window);
                     self.want_power(&job, attempt, window);
                 }
                 match event {
                     // Its server is looked at when the result comes, maybe in this very batch.
-                    Event::JobCreated(created) => self.servers.want(created.server.stream().to_string()),
+                    Event::JobCreated(created) => {
+                        self.servers.want(created.server.stream().to_string());
+                        self.want_boards(&key, &created.server.config, &created.server.hostname);
+                    }
                     Event::ToolOutputRecorded(output) => {
                         let ended_at = window_end(output, recorded);
                         let window = window(output.summary.figures.window_s, ended_at);
@@ -295,6 +345,7 @@ impl Projection for Results {
             self.jobs.set_visibility(org, code, &visibility);
             self.outputs.set_visibility(org, code, &visibility);
             self.results.set_visibility(org, code, &visibility);
+            self.boards.set_visibility(org, code, &visibility);
             return Ok(());
         }
         let position = recorded.position;
@@ -328,7 +379,15 @@ impl Projection for Results {
                 (row.gpu_name, row.gpu_count) = (name, Some(count));
                 Ok(())
             }
-            _ => self.job_event(recorded, event),
+            _ => {
+                self.job_event(recorded, event)?;
+                let (key, job, _) = job_of(&recorded.stream)?;
+                let server = self.jobs.get(&job).map(|j| (j.config_code.clone(), j.hostname.clone()));
+                if let Some((config_code, hostname)) = server {
+                    self.follow(&key, &job, (&config_code, &hostname), position);
+                }
+                Ok(())
+            }
         }
     }
 }

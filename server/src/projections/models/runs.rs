@@ -33,6 +33,7 @@ pub struct RunRow {
     jobs_cancelled: i64,
     jobs_running: i64,
     cancel_requested: bool,
+    rerun_of: Option<u32>,
     created_at: Timestamp,
     started_at: Option<Timestamp>,
     finished_at: Option<Timestamp>,
@@ -86,6 +87,7 @@ impl Row for RunRow {
             Column::shown("jobs_cancelled", Int),
             Column::shown("jobs_running", Int),
             Column::shown("cancel_requested", Bool),
+            Column::shown("rerun_of", Int),
             Column::shown("created_at", Time),
             Column::shown("started_at", Time),
             Column::shown("finished_at", Time),
@@ -245,6 +247,7 @@ impl Runs {
                     jobs_cancelled: 0,
                     jobs_running: 0,
                     cancel_requested: false,
+                    rerun_of: created.rerun_of,
                     created_at: recorded.occurred_at,
                     started_at: None,
                     finished_at: None,
@@ -268,6 +271,11 @@ impl Runs {
             Event::RunFinished(finished) => {
                 row.status = finished.outcome.as_str().to_owned();
                 row.finished_at = Some(recorded.occurred_at);
+            }
+            Event::RunReopened(_) => {
+                row.status = "running".to_owned();
+                row.finished_at = None;
+                row.cancel_requested = false;
             }
             _ => {}
         }
@@ -299,7 +307,7 @@ impl Projection for Runs {
         "runs"
     }
     fn version(&self) -> i32 {
-        2
+        3
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -308,6 +316,7 @@ impl Projection for Runs {
             "run.created",
             "run.cancel_requested",
             "run.finished",
+            "run.reopened",
             "job.created",
             "job.queued",
             "job.claimed",
@@ -318,6 +327,7 @@ impl Projection for Runs {
             "job.cancel_requested",
             "job.cancelled",
             "job.lost",
+            "job.retried",
             "tool_output.recorded",
             "progress.reported",
             "quality.flagged",

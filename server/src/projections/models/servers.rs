@@ -38,6 +38,8 @@ pub struct ServerRow {
     cost_per_hour_usd: Option<f64>,
     comment: Option<String>,
     removed: bool,
+    maintenance: bool,
+    maintenance_reason: Option<String>,
     created_at: Timestamp,
     position: i64,
     visibility: String,
@@ -104,6 +106,8 @@ impl Row for ServerRow {
             Column::shown("cost_per_hour_usd", Float),
             Column::shown("comment", Text),
             Column::shown("removed", Bool),
+            Column::shown("maintenance", Bool),
+            Column::shown("maintenance_reason", Text),
             Column::shown("created_at", Time),
             Column::shown("position", Int),
             Column::hidden("visibility", Text),
@@ -126,7 +130,7 @@ impl Projection for Servers {
         "servers"
     }
     fn version(&self) -> i32 {
-        2
+        3
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -135,6 +139,8 @@ impl Projection for Servers {
             "server.capabilities_reported",
             "server.state_changed",
             "server.removed",
+            "server.maintenance_started",
+            "server.maintenance_ended",
         ]
     }
     fn tables(&mut self) -> Vec<&mut dyn AnyTable> {
@@ -177,6 +183,8 @@ impl Projection for Servers {
                     cost_per_hour_usd: registered.cost_per_hour_usd,
                     comment: registered.comment.clone(),
                     removed: false,
+                    maintenance: false,
+                    maintenance_reason: None,
                     created_at: recorded.recorded_at,
                     position: recorded.position,
                     visibility: "organization".to_owned(),
@@ -202,6 +210,14 @@ impl Projection for Servers {
                 row.cost_per_hour_usd = registered.cost_per_hour_usd;
             }
             Event::ServerRemoved(_) => row.removed = true,
+            Event::ServerMaintenanceStarted(started) => {
+                row.maintenance = true;
+                row.maintenance_reason = Some(started.reason.clone());
+            }
+            Event::ServerMaintenanceEnded(_) => {
+                row.maintenance = false;
+                row.maintenance_reason = None;
+            }
             _ => {}
         }
         row.position = recorded.position;

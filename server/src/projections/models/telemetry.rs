@@ -12,6 +12,7 @@ use super::telemetry_series::{
     BUCKET_SECONDS, BUCKETS_A_ROW, CHUNK_US, ChunkRow, JobColumns, SegmentRow, readings, start_of,
 };
 use super::telemetry_summary::{GpuSummaryRow, JobSummaryRow};
+use super::tpu_summary::TpuSummaryRow;
 use crate::projections::table::Table;
 use crate::projections::{AnyTable, FoldError, Projection};
 
@@ -25,6 +26,7 @@ pub struct Telemetry {
     segments: Table<SegmentRow>,
     jobs: Table<JobSummaryRow>,
     gpus: Table<GpuSummaryRow>,
+    tpus: Table<TpuSummaryRow>,
 }
 
 /// The attempt an event of a job's stream is about, where it opens or closes a window.
@@ -72,14 +74,23 @@ impl Telemetry {
         let longest = longest_step(sampled.interval_ms);
         let summary = self.summary(&keys, position);
         summary.received(sampled.seq, sampled.samples.len() as u64, sampled.interval_ms);
-        let mut counted = Vec::new();
+        let (mut counted, mut of_tpus) = (Vec::new(), Vec::new());
         for sample in &sampled.samples {
             if summary.counts(sample.at) {
                 summary.take(sample, longest);
                 counted.extend(&sample.gpus);
+                of_tpus.extend((!sample.tpus.is_empty()).then_some(sample));
             }
         }
         summary.refresh();
+        for sample in of_tpus {
+            let key = (job.clone(), attempt);
+            if self.tpus.get(&key).is_none() {
+                self.tpus.put(TpuSummaryRow::new(keys.clone(), sample.at), position);
+            }
+            let row = self.tpus.get_mut(&key, position).expect("put there, if it was not");
+            row.take(sample.at, &sample.tpus, position);
+        }
         for gpu in counted {
             let key = (job.clone(), attempt, gpu.gpu);
             if self.gpus.get(&key).is_none() {
@@ -121,7 +132,7 @@ impl Projection for Telemetry {
         "telemetry"
     }
     fn version(&self) -> i32 {
-        3
+        4
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -136,7 +147,14 @@ impl Projection for Telemetry {
         ]
     }
     fn tables(&mut self) -> Vec<&mut dyn AnyTable> {
-        vec![&mut self.rights, &mut self.chunks, &mut self.segments, &mut self.jobs, &mut self.gpus]
+        vec![
+            &mut self.rights,
+            &mut self.chunks,
+            &mut self.segments,
+            &mut self.jobs,
+            &mut self.gpus,
+            &mut self.tpus,
+        ]
     }
 
     fn wants(&mut self, recorded: &Recorded, event: &Event) {
@@ -154,6 +172,9 @@ impl Projection for Telemetry {
         }
         let Event::TelemetrySampled(sampled) = event else { return };
         self.jobs.want((job.clone(), attempt));
+        if sampled.samples.iter().any(|sample| !sample.tpus.is_empty()) {
+            self.tpus.want((job.clone(), attempt));
+        }
         for sample in &sampled.samples {
             let minute = start_of(sample.at, CHUNK_US);
             for gpu in &sample.gpus {
@@ -179,6 +200,7 @@ impl Projection for Telemetry {
             self.segments.set_visibility(org, code, &visibility);
             self.jobs.set_visibility(org, code, &visibility);
             self.gpus.set_visibility(org, code, &visibility);
+            self.tpus.set_visibility(org, code, &visibility);
             return Ok(());
         }
         let position = recorded.position;

@@ -20,19 +20,19 @@ pub struct Mean {
 }
 
 impl Mean {
-    fn take(&mut self, value: Option<f64>) {
+    pub(super) fn take(&mut self, value: Option<f64>) {
         if let Some(value) = value {
             self.n += 1;
             self.sum += value;
         }
     }
 
-    fn value(self) -> Option<f64> {
+    pub(super) fn value(self) -> Option<f64> {
         (self.n > 0).then(|| self.sum / self.n as f64)
     }
 }
 
-fn larger(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+pub(super) fn larger(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.max(b)),
         (a, b) => a.or(b),

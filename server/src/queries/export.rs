@@ -1,0 +1,111 @@
+//! Rows as they come, in the formats without a limit: CSV, NDJSON, Parquet.
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures::TryStreamExt;
+use sqlx::{Postgres, Transaction};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::encode;
+use super::params::Query;
+use super::parquet::ParquetRows;
+use super::request::Format;
+use super::sql::Statement;
+use super::view::{bound, kinds, names};
+use crate::projections::Kind;
+
+/// Bytes sent at a time.
+pub(super) const CHUNK: usize = 64 * 1024;
+
+/// Writes rows in one format.
+enum Writer {
+    Csv { kinds: Vec<Kind> },
+    Ndjson { names: Vec<String>, kinds: Vec<Kind> },
+    Parquet(Box<ParquetRows>),
+}
+
+impl Writer {
+    fn new(
+        format: Format,
+        query: &Query<'_>,
+        about: &[(&str, String)],
+        out: &mut Vec<u8>,
+    ) -> std::io::Result<Self> {
+        Ok(match format {
+            Format::Parquet => Self::Parquet(Box::new(ParquetRows::new(query, about)?)),
+            Format::Csv => {
+                for (nth, (alias, _)) in query.select.iter().enumerate() {
+                    if nth > 0 {
+                        out.push(b',');
+                    }
+                    encode::csv_field(alias.as_bytes(), out);
+                }
+                out.extend_from_slice(b"\r\n");
+                Self::Csv { kinds: kinds(query) }
+            }
+            _ => Self::Ndjson { names: names(query), kinds: kinds(query) },
+        })
+    }
+
+    fn row(&mut self, row: &sqlx::postgres::PgRow, out: &mut Vec<u8>) -> std::io::Result<()> {
+        match self {
+            Self::Csv { kinds } => encode::csv_row(row, kinds, out).map_err(std::io::Error::other),
+            Self::Ndjson { names, kinds } => {
+                encode::json_row(row, names, kinds, out).map_err(std::io::Error::other)?;
+                out.push(b'\n');
+                Ok(())
+            }
+            Self::Parquet(rows) => rows.row(row, out),
+        }
+    }
+
+    fn finish(self, out: &mut Vec<u8>) -> std::io::Result<()> {
+        match self {
+            Self::Csv { .. } | Self::Ndjson { .. } => Ok(()),
+            Self::Parquet(rows) => rows.finish(out),
+        }
+    }
+}
+
+/// The rows of a statement. An error in the middle breaks the transfer off, so that nobody takes the part for the whole.
+///
+/// # Errors
+/// The columns have no form in this format.
+pub(super) fn stream(
+    mut tx: Transaction<'static, Postgres>,
+    statement: Statement,
+    query: &Query<'_>,
+    format: Format,
+    about: &[(&str, String)],
+) -> std::io::Result<Body> {
+    let (sender, receiver) = mpsc::channel::<Result<Bytes, std::io::Error>>(4);
+    let mut out = Vec::with_capacity(CHUNK * 2);
+    let mut writer = Writer::new(format, query, about, &mut out)?;
+    tokio::spawn(async move {
+        let result = async {
+            let mut found = bound(statement).fetch(&mut *tx);
+            while let Some(row) = found.try_next().await.map_err(std::io::Error::other)? {
+                writer.row(&row, &mut out)?;
+                if out.len() >= CHUNK && !send(&sender, &mut out).await {
+                    // The client went away.
+                    return Ok(());
+                }
+            }
+            writer.finish(&mut out)?;
+            send(&sender, &mut out).await;
+            Ok::<(), std::io::Error>(())
+        }
+        .await;
+        if let Err(error) = result {
+            tracing::warn!(%error, "an export broke off");
+            let _ = sender.send(Err(error)).await;
+        }
+    });
+    Ok(Body::from_stream(ReceiverStream::new(receiver)))
+}
+
+async fn send(sender: &mpsc::Sender<Result<Bytes, std::io::Error>>, out: &mut Vec<u8>) -> bool {
+    let next = Vec::with_capacity(CHUNK * 2);
+    sender.send(Ok(std::mem::replace(out, next).into())).await.is_ok()
+}
