@@ -26,20 +26,25 @@ pub struct Agent {
 impl Agent {
     /// Registers a server, enrols its agent and starts it.
     pub async fn start(plane: &ControlPlane, admin: &Api, hostname: &str) -> Self {
+        Self::start_at(&plane.url, plane.dir().parent().expect("the test's folder"), admin, hostname).await
+    }
+
+    /// The same with a control plane at any address; state and logs go to `folder`.
+    pub async fn start_at(url: &str, folder: &Path, admin: &Api, hostname: &str) -> Self {
         let args = json!({"p_config_code": CONFIG, "p_hostname": hostname});
         let reply = admin.command("create_server_config_instance", &args).await;
         let token = reply.keys["enrol_token"].as_str().expect("a one-time token").to_owned();
-        let state = plane.dir().parent().expect("the test's folder").join(format!("agent-{hostname}"));
-        let log = plane.log_file(&format!("agent-{hostname}"));
+        let state = folder.join(format!("agent-{hostname}"));
+        let log = folder.join(format!("agent-{hostname}.log"));
 
         let mut enrol = Command::new(binary("benchtrail-agent"));
         enrol
-            .args(["enrol", "--url", &plane.url, "--token", &token, "--state-dir"])
+            .args(["enrol", "--url", url, "--token", &token, "--state-dir"])
             .arg(&state)
             .arg("--bin-dir")
             .arg(binary("metrumbench-llm").parent().expect("a folder"))
             .arg("--bin-dir")
-            .arg(llama_server_dir(plane))
+            .arg(llama_server_dir(folder))
             .arg("--model")
             .arg(format!("google/gemma-3-270m={}", gemma().display()));
         let output = enrol.output().expect("benchtrail-agent starts");
@@ -108,9 +113,9 @@ impl Agent {
 }
 
 /// A folder with a `llama-server` in it. The agent clears the environment of what it starts, so this one carries its own.
-fn llama_server_dir(plane: &ControlPlane) -> PathBuf {
+fn llama_server_dir(folder: &Path) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
-    let dir = plane.dir().parent().expect("the test's folder").join("bin");
+    let dir = folder.join("bin");
     std::fs::create_dir_all(&dir).expect("a folder");
     let path = dir.join("llama-server");
     let script = repository().join("scripts/llama-server");

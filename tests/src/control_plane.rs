@@ -135,6 +135,11 @@ impl ControlPlane {
         found["database_url"].as_str().expect("database_url").to_owned()
     }
 
+    /// The process id of the control plane itself.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
     /// The process id of the private PostgreSQL.
     pub fn postgres_pid(&self) -> i32 {
         let file = find(&self.dir(), "postmaster.pid").expect("postmaster.pid");

@@ -17,6 +17,7 @@ pub mod log_copy;
 pub mod model_server;
 pub mod process;
 pub mod proxy;
+pub mod services;
 pub mod workloads;
 
 use std::time::Duration;
