@@ -6,7 +6,10 @@ mod page;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use events::telemetry::TelemetrySampled;
+use futures::StreamExt as _;
+use serde_json::json;
 use support::agent::Agent;
+use support::api::Api;
 use support::control_plane::ControlPlane;
 use support::live::{Live, Message};
 use support::workloads;
@@ -66,6 +69,85 @@ async fn system() {
             row("agent, one job at 1 Hz: share of one core", format!("{:.2} %", share * 100.0), "≤ 1 %");
         }
     }
+    many_live_clients(&plane, &admin, &agent).await;
+    commands(&admin).await;
+}
+
+/// 500 clients follow one run while its agent reports every second; they count bytes, so that the machine is the server's.
+async fn many_live_clients(plane: &ControlPlane, admin: &Api, agent: &Agent) {
+    const CLIENTS: usize = 500;
+    let (run, _) = agent.execute(admin, "many-live", workloads::slow_refserver(&[1], 160)).await;
+    let topics = run.trim_start_matches("run/").to_owned();
+    let mut watching = Vec::new();
+    for _ in 0..CLIENTS {
+        let request = admin
+            .request(reqwest::Method::GET, "/api/live")
+            .query(&[("topics", topics.as_str()), ("after", "0")]);
+        watching.push(tokio::spawn(async move {
+            let mut stream = request.send().await.expect("the live stream answers").bytes_stream();
+            let mut bytes = 0_usize;
+            let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+            while let Ok(Some(Ok(chunk))) = tokio::time::timeout_at(deadline, stream.next()).await {
+                bytes += chunk.len();
+            }
+            bytes
+        }));
+    }
+    // Everything that was there before has been sent by then.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let share = cpu_share(plane.pid(), Duration::from_secs(20)).await;
+    let mut least = usize::MAX;
+    for client in watching {
+        least = least.min(client.await.expect("a client"));
+    }
+    row(
+        &format!("{CLIENTS} live clients on one run: the control plane's share of one core"),
+        format!("{:.1} % (each got at least {:.0} kB)", share * 100.0, least as f64 / 1e3),
+        "≤ 100 %",
+    );
+}
+
+/// 64 clients give one command after another, each in a project of its own.
+async fn commands(admin: &Api) {
+    const CLIENTS: usize = 64;
+    for nth in 0..CLIENTS {
+        let code = format!("commands-{nth}");
+        admin.command("create_project", &json!({"p_project_code": code, "p_name": code})).await;
+    }
+    let began = Instant::now();
+    let until = began + Duration::from_secs(15);
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|nth| {
+            let admin = admin.clone();
+            tokio::spawn(async move {
+                let (code, mut waits) = (format!("commands-{nth}"), Vec::new());
+                while Instant::now() < until {
+                    let args = json!({"p_project_code": code, "p_name": format!("Name {}", waits.len())});
+                    let asked = Instant::now();
+                    admin.command("rename_project", &args).await;
+                    waits.push(asked.elapsed().as_secs_f64() * 1e3);
+                }
+                waits
+            })
+        })
+        .collect();
+    let mut waits = Vec::new();
+    for client in clients {
+        waits.extend(client.await.expect("a client"));
+    }
+    let took = began.elapsed().as_secs_f64();
+    waits.sort_by(f64::total_cmp);
+    row(
+        &format!("commands from {CLIENTS} clients on the same machine"),
+        format!(
+            "{:.0} commands/s, p50 {:.1} ms, p99 {:.1} ms (n {})",
+            waits.len() as f64 / took,
+            percentile(&waits, 50.0),
+            percentile(&waits, 99.0),
+            waits.len()
+        ),
+        "≥ 1,000 commands/s, p99 ≤ 50 ms",
+    );
 }
 
 /// Milliseconds from each sample's own time to its arrival here, until the run ends. Same host, same clock.
