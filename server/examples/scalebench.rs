@@ -128,7 +128,7 @@ async fn generate(read: &Read, results: u64, samples: u64) {
 }
 
 async fn cluster_owner(read: &Read) -> sqlx::PgConnection {
-    sqlx::Connection::connect(&read.url).await.unwrap()
+    <sqlx::PgConnection as sqlx::Connection>::connect(&read.url).await.unwrap()
 }
 
 async fn append(log: &Log, writes: Vec<(StreamKey, Vec<NewEvent>)>) {

@@ -224,16 +224,8 @@ async fn as_of_takes_a_time_as_well_as_a_position() {
 }
 
 /// Queries as a client might write them, well and badly.
-fn any_query() -> impl Strategy<Value = String> {
-    let column = prop_oneof![
-        Just("concurrency".to_owned()),
-        Just("status".to_owned()),
-        Just("streaming".to_owned()),
-        Just("created_at".to_owned()),
-        Just("ready_after_s".to_owned()),
-        Just("flags".to_owned()),
-        "[a-z_'\";]{1,8}"
-    ];
+fn any_query(columns: Vec<String>) -> impl Strategy<Value = String> {
+    let column = prop_oneof![6 => proptest::sample::select(columns), 1 => "[a-z_'\";]{1,8}"];
     let value = prop_oneof![
         Just("1".to_owned()),
         Just("true".to_owned()),
@@ -275,8 +267,10 @@ async fn every_query_is_answered_or_refused_and_none_breaks_anything() {
     let (ada, bob) = (person("acme", "ada"), person("acme", "bob"));
     let mut runner = TestRunner::deterministic();
     let (mut answered, mut refused) = (0, 0);
+    let columns = ["concurrency", "status", "streaming", "created_at", "ready_after_s", "flags"];
+    let queries = any_query(columns.map(str::to_owned).to_vec());
     for _ in 0..1500 {
-        let query = any_query().new_tree(&mut runner).unwrap().current();
+        let query = queries.new_tree(&mut runner).unwrap().current();
         let (status, _, body) = read.ask(&ada, "v_jobs", &query, &[]).await;
         match status {
             200 => answered += 1,
@@ -292,6 +286,63 @@ async fn every_query_is_answered_or_refused_and_none_breaks_anything() {
     }
     assert!(answered > 50 && refused > 150, "{answered} answered, {refused} refused");
     assert_eq!(read.rows(&ada, "v_jobs", "").await.len(), 2, "everything is still there");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_view_is_broken_into() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "break_in").await;
+    let story = Story { seconds: 3, visibility: ProjectVisibility::Private, ..Story::default() };
+    story.tell(&read).await;
+    let head = read.settle().await;
+    let bob = person("acme", "bob");
+    let attacks = [
+        "' or '1'='1",
+        "x') or true --",
+        "1; drop table read.jobs_v1; --",
+        "\\'; select pg_sleep(5); --",
+        "$1::text) or (true",
+        "(select owner from read.v_projects limit 1)",
+        "\"visibility\" = \"visibility\"",
+        "eq.1 union select 1",
+        "%00",
+        "\u{0}",
+    ];
+    let mut runner = TestRunner::deterministic();
+    for view in server::projections::views::all().iter().filter(|view| view.served) {
+        let columns: Vec<String> = view.columns.iter().map(|column| column.name.clone()).collect();
+        let mut queries: Vec<String> = attacks
+            .iter()
+            .flat_map(|attack| {
+                let (attack, column) = (encoded(attack), &columns[0]);
+                [
+                    format!("{column}=eq.{attack}"),
+                    format!("{column}=in.({attack})"),
+                    format!("{column}=like.{attack}"),
+                    format!("or=({column}.eq.{attack},{column}.is.null)"),
+                    format!("{attack}=eq.1"),
+                    format!("select={attack}"),
+                    format!("select={attack}:{column}"),
+                    format!("order={attack}"),
+                    format!("limit={attack}"),
+                    format!("as_of={attack}"),
+                ]
+            })
+            .collect();
+        let any = any_query(columns);
+        queries.extend((0..60).map(|_| any.new_tree(&mut runner).unwrap().current()));
+        for query in queries {
+            let (status, _, body) = read.ask(&bob, view.name, &query, &[]).await;
+            assert!(status < 500, "{} {query}: {status} {body}", view.name);
+            assert!(
+                !body.contains("p1/w1") && !body.contains("A project"),
+                "{} {query} shows {body}",
+                view.name
+            );
+        }
+    }
+    assert_eq!(read.log.head().await.unwrap().position, head, "nothing was written");
+    assert_eq!(read.rows(&person("acme", "ada"), "v_jobs", "").await.len(), 2, "everything is still there");
 }
 
 /// What a client of the live stream gets until `last`.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use events::metrics::Direction;
+use events::ranking::Interval;
 use serde_json::Value;
 
 use crate::format::{ABSENT, full, significant};
@@ -34,37 +35,6 @@ impl Side {
     /// The 95 % interval of a metric over the repeated runs; nothing where it ran once.
     pub fn interval(&self, metric: &str) -> Option<Interval> {
         Interval::of(&self.repeats.iter().filter_map(|row| row.number(metric)).collect::<Vec<f64>>())
-    }
-}
-
-/// A mean and how far it may be off.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
-    /// The mean.
-    pub mean: f64,
-    /// Half the width of the 95 % interval.
-    pub half: f64,
-    /// Of how many runs.
-    pub runs: usize,
-}
-
-/// Student's t for 95 %, two-sided, by degrees of freedom from 1.
-const T_95: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-];
-
-impl Interval {
-    /// Of the values of at least two runs.
-    pub fn of(values: &[f64]) -> Option<Self> {
-        let runs = values.len();
-        if runs < 2 {
-            return None;
-        }
-        let mean = values.iter().sum::<f64>() / runs as f64;
-        let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (runs - 1) as f64;
-        let t = T_95.get(runs - 2).copied().unwrap_or(1.96);
-        Some(Self { mean, half: t * (variance / runs as f64).sqrt(), runs })
     }
 }
 

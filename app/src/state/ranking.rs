@@ -1,8 +1,9 @@
 //! The leaderboard's order: the best scenario of each workload and server, by the mean of its runs; ranks are shared where
 //! the intervals overlap, because then nobody knows who is better.
 
+use events::ranking::{Interval, places};
+
 use crate::row::Row;
-use crate::state::compare::Interval;
 
 /// A place on the leaderboard.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,13 +18,6 @@ pub struct Place {
     pub value: f64,
     /// The 95 % interval over its runs; nothing where it ran once.
     pub interval: Option<Interval>,
-}
-
-impl Place {
-    fn span(&self) -> (f64, f64) {
-        let half = self.interval.map_or(0.0, |i| i.half);
-        (self.value - half, self.value + half)
-    }
 }
 
 /// Ranks results by a metric. `lower` says that less is better.
@@ -59,22 +53,14 @@ pub fn ranking(rows: &[Row], metric: &str, lower: bool) -> Vec<Place> {
             None => best.push((setup, place)),
         }
     }
-    let mut places: Vec<Place> = best.into_iter().map(|(_, place)| place).collect();
-    places.sort_by(|a, b| if lower { a.value.total_cmp(&b.value) } else { b.value.total_cmp(&a.value) });
-    // Whoever overlaps with the first of a rank shares it.
-    let mut first = 0;
-    for place in 0..places.len() {
-        let ((low, high), (first_low, first_high)) = (places[place].span(), places[first].span());
-        if low > first_high || high < first_low {
-            first = place;
-        }
-        places[place].rank = first + 1;
-        if place != first {
-            places[place].shared = true;
-            places[first].shared = true;
-        }
+    let mut ranked: Vec<Place> = best.into_iter().map(|(_, place)| place).collect();
+    ranked.sort_by(|a, b| if lower { a.value.total_cmp(&b.value) } else { b.value.total_cmp(&a.value) });
+    let standings: Vec<(f64, Option<f64>)> =
+        ranked.iter().map(|p| (p.value, p.interval.map(|i| i.half))).collect();
+    for (place, found) in ranked.iter_mut().zip(places(&standings)) {
+        (place.rank, place.shared) = (found.rank, found.shared);
     }
-    places
+    ranked
 }
 
 #[cfg(test)]
