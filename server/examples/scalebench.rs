@@ -167,7 +167,7 @@ fn spec_of(workload: u32) -> WorkloadSpec {
         framework_code: framework.into(),
         framework_version: version.into(),
         tool_code: "metrumbench-llm".into(),
-        quantization: (workload % 3 == 0).then(|| "fp8".into()),
+        quantization: workload.is_multiple_of(3).then(|| "fp8".into()),
         engine_args_set_code: None,
         engine_args: Default::default(),
         tool_args: Default::default(),
@@ -219,7 +219,7 @@ async fn setting(log: &Log, workloads: u32) {
     }
     for workload in 0..workloads {
         let mut writes = Vec::new();
-        if workload % WORKLOADS_A_PROJECT == 0 {
+        if workload.is_multiple_of(WORKLOADS_A_PROJECT) {
             let stream = project_of(workload).stream();
             // One in ten is private, and not the reader's.
             let private = (workload / WORKLOADS_A_PROJECT) % 10 == 9;
