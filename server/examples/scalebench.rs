@@ -169,6 +169,7 @@ fn spec_of(workload: u32) -> WorkloadSpec {
         tool_code: "metrumbench-llm".into(),
         quantization: workload.is_multiple_of(3).then(|| "fp8".into()),
         engine_args_set_code: None,
+        engine_args_set_version: None,
         engine_args: Default::default(),
         tool_args: Default::default(),
         endpoint_url: None,
@@ -280,6 +281,12 @@ fn run_of(workload: u32, run: u32, samples: u32) -> [Vec<(StreamKey, Vec<NewEven
                 endpoint_url: None,
                 templates: vec![],
                 dangerous_flags: vec![],
+                engine_args: Default::default(),
+                engine_args_set: None,
+                weights: None,
+                replicas: 1,
+                gpus_per_replica: None,
+                companions: vec![],
             },
         };
         let output = ToolOutputRecorded {
@@ -299,6 +306,8 @@ fn run_of(workload: u32, run: u32, samples: u32) -> [Vec<(StreamKey, Vec<NewEven
             serve_argv: vec!["vllm".into(), "serve".into()],
             endpoint_urls: vec!["http://127.0.0.1:8000".into()],
             kept_from: None,
+            further_argv: vec![],
+            gpu_sets: vec![],
         };
         let running = JobRunning {
             attempt: 1,
