@@ -1,5 +1,7 @@
 //! Request and answer types shared by the control plane, the agent and the page.
 
+mod people;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +12,8 @@ use crate::job::ResolvedCommands;
 use crate::project::ProjectVisibility;
 use crate::timestamp::Timestamp;
 use crate::workload::ScenarioSpec;
+
+pub use people::*;
 
 /// Every error of the API, in PostgREST's shape.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +69,9 @@ pub struct Session {
     /// The role there.
     #[serde(default)]
     pub role: Option<Role>,
+    /// What the button for signing in by the OpenID provider says; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oidc: Option<String>,
     /// The control plane's version.
     pub version: String,
 }

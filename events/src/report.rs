@@ -4,6 +4,8 @@
 //! report item carries the id of the event it will become, made once and kept in the agent's spool, so that
 //! a resend is recognised: at least once on the wire, exactly once in the log.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -152,6 +154,32 @@ impl ReportBody {
             Self::Failed { .. } => "failed",
             Self::Cancelled { .. } => "cancelled",
         }
+    }
+}
+
+/// `POST /api/agent/secrets`: the agent asks for what the job it holds needs and must not stand in its command. HTTPS
+/// only.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SecretsRequest {
+    /// The job.
+    pub job: JobKey,
+    /// The attempt.
+    pub attempt: u32,
+}
+
+/// The answer: environment variables of the model server. `Debug` shows their names alone.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SecretsReply {
+    /// By name.
+    pub env: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for SecretsReply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.env.keys()).finish()
     }
 }
 

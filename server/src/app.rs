@@ -23,7 +23,7 @@ use crate::auth::record::record;
 use crate::auth::{AuthError, accounts, sessions};
 use crate::log::Expected;
 use crate::state::AppState;
-use crate::{api, clock, commands, ingest, relay};
+use crate::{api, clock, commands, ingest, notify, relay};
 
 /// How long requests that are being answered may take to end once the process is to stop.
 const DRAIN: Duration = Duration::from_secs(8);
@@ -45,6 +45,7 @@ pub async fn run(state: AppState, listener: TcpListener) -> Result<(), RunError>
     let mut tasks = JoinSet::new();
     tasks.spawn(clean_up(state.clone()));
     tasks.spawn(commands::watch::watch(state.clone()));
+    tasks.spawn(notify::run(state.clone()));
     if let Some(nats) = state.nats.clone() {
         let relay = relay::start(state.log.clone(), state.pool.clone(), nats.clone(), state.stop.clone());
         tasks.spawn(ingest::nats::listen(state.clone(), nats));
@@ -135,6 +136,7 @@ async fn clean_up(state: AppState) {
             () = state.stop.cancelled() => return,
             _ = hourly.tick() => {}
         }
+        state.limits.clean_up();
         if let Err(error) = sessions::clean_up(&state.pool, clock::now()).await {
             tracing::warn!(%error, "expired sessions could not be removed; trying again in an hour");
         }

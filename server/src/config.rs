@@ -6,6 +6,11 @@ use std::time::Duration;
 
 use url::Url;
 
+use crate::api::limits::Rates;
+use crate::auth::oidc::OidcConfig;
+use crate::notify::{Pace, SmtpConfig};
+use crate::outbound::Policy;
+
 /// The settings that request handlers and tasks look at.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -29,6 +34,18 @@ pub struct Config {
     pub headers_within: Duration,
     /// How long the control plane waits for agents.
     pub timing: crate::commands::Timing,
+    /// The OpenID provider that people may sign in by.
+    pub oidc: Option<OidcConfig>,
+    /// How e-mail leaves; absent means not at all.
+    pub smtp: Option<SmtpConfig>,
+    /// How often notifications are looked for and tried.
+    pub notify: Pace,
+    /// The folder of the programs that agents' hosts fetch; absent means that none are handed out.
+    pub agent_dir: Option<PathBuf>,
+    /// How much one principal may ask a second.
+    pub rates: Rates,
+    /// Which addresses that people name may be asked.
+    pub outbound: Policy,
 }
 
 impl Config {
@@ -45,6 +62,12 @@ impl Config {
             max_blob_bytes: 1 << 30,
             headers_within: Duration::from_secs(30),
             timing: crate::commands::Timing::default(),
+            agent_dir: None,
+            rates: Rates::default(),
+            oidc: None,
+            smtp: None,
+            notify: Pace::default(),
+            outbound: Policy::default(),
         }
     }
 

@@ -12,6 +12,8 @@ pub mod domain;
 pub mod ingest;
 pub mod live;
 pub mod log;
+pub mod notify;
+pub mod outbound;
 pub mod plant;
 pub mod projections;
 pub mod quality;

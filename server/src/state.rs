@@ -8,6 +8,7 @@ use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use tokio_util::sync::CancellationToken;
 
+use crate::api::limits::Limits;
 use crate::auth::sessions::SignInThrottle;
 use crate::blobs::{BlobError, Blobs};
 use crate::config::Config;
@@ -43,6 +44,8 @@ pub struct AppState {
     pub keys: Keys,
     /// The settings.
     pub config: Arc<Config>,
+    /// Limits on asking too much.
+    pub limits: Arc<Limits>,
     /// Limits on guessing passwords.
     pub sign_ins: Arc<SignInThrottle>,
     /// Limits on recording refused reports.
@@ -116,6 +119,7 @@ impl AppState {
             projections,
             work,
             keys,
+            limits: Arc::new(Limits::new(config.rates)),
             config: Arc::new(config),
             sign_ins: Arc::default(),
             rejections: Arc::default(),

@@ -21,6 +21,7 @@ async fn callers(plane: &Plane) -> Vec<(&'static str, Client, Option<Role>)> {
         ("member", plane.client(Role::Member).await, Some(Role::Member)),
         ("admin", plane.client(Role::Admin).await, Some(Role::Admin)),
         ("agent", Agent::enrol(plane, "h1").await.client, None),
+        ("session", plane.anonymous(), Some(Role::Viewer)),
     ]
 }
 
@@ -28,6 +29,7 @@ fn allowed(access: Access, name: &str, role: Option<Role>) -> bool {
     match access {
         Access::Anyone => true,
         Access::Agent => name == "agent",
+        Access::Session => name == "session",
         Access::Person(needed) => role.is_some_and(|role| role >= needed),
     }
 }
@@ -35,7 +37,13 @@ fn allowed(access: Access, name: &str, role: Option<Role>) -> bool {
 #[tokio::test]
 async fn every_route_lets_in_whom_its_entry_names_and_nobody_else() {
     let plane = Plane::start().await;
-    let callers = callers(&plane).await;
+    let mut callers = callers(&plane).await;
+    plane.account("by-session@example.org", Role::Viewer).await;
+    for (name, client, _) in &mut callers {
+        if *name == "session" {
+            client.sign_in("by-session@example.org", PASSWORD).await.ok();
+        }
+    }
     for route in router::routes() {
         if route.path == "/api/live" {
             continue; // Never ends; the live tests have it.
@@ -66,8 +74,14 @@ async fn every_route_lets_in_whom_its_entry_names_and_nobody_else() {
 async fn every_command_lets_in_whom_its_entry_names_and_nobody_else() {
     let plane = Plane::start().await;
     let callers = callers(&plane).await;
+    plane.account("by-session@example.org", Role::Viewer).await;
     for command in COMMANDS {
         for (name, client, role) in &callers {
+            let mut client = client.clone();
+            if *name == "session" {
+                // Some commands end it.
+                client.sign_in("by-session@example.org", PASSWORD).await.ok();
+            }
             let answer = client.rpc(command.name, &json!({})).await;
             let let_in = !matches!(answer.status.as_u16(), 401 | 403);
             assert_eq!(

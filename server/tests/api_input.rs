@@ -3,9 +3,10 @@
 mod plane;
 
 use events::access::Role;
-use plane::Plane;
+use plane::{PASSWORD, Plane};
 use reqwest::Method;
 use serde_json::{Value, json};
+use server::api::Access;
 use server::api::rpc::COMMANDS;
 
 fn project(code: &str) -> Value {
@@ -87,9 +88,13 @@ async fn bad_arguments_are_refused_and_nothing_is_written() {
 #[tokio::test]
 async fn every_command_refuses_what_is_not_its_json() {
     let plane = Plane::start().await;
-    let admin = plane.client(Role::Admin).await;
+    let by_token = plane.client(Role::Admin).await;
+    plane.account("ann@example.org", Role::Admin).await;
+    let mut by_session = plane.anonymous();
+    by_session.sign_in("ann@example.org", PASSWORD).await.ok();
     let head = plane.head().await;
     for command in COMMANDS {
+        let admin = if command.access == Access::Session { &by_session } else { &by_token };
         let path = format!("/api/rpc/{}", command.name);
         for (body, status, code) in [
             ("", 400, "empty_body"),

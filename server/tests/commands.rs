@@ -519,7 +519,7 @@ async fn a_failed_job_does_not_stop_the_next() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_fell_silent_is_stale_then_offline_and_refuses_runs() {
     let world =
-        World::with(|timing| timing.silence = Silence { stale_after_s: 60, offline_after_s: 600 }).await;
+        World::with(|timing| timing.silence = Silence { stale_after_s: 60, ..Silence::default() }).await;
     world.project("p", &[1]).await;
     let long_ago = clock::now().plus_micros(-3_600_000_000);
     let silent_for = async |seconds: i32| {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use events::api::ApiError;
-use events::report::{AgentCredentials, EnrolReply, EnrolRequest};
+use events::report::{AgentCredentials, EnrolReply, EnrolRequest, SecretsReply, SecretsRequest};
 use url::Url;
 
 use super::{ControlError, read};
@@ -80,6 +80,17 @@ impl Https {
     pub async fn credentials(&self) -> Result<AgentCredentials, ControlError> {
         let (status, bytes) = self.post("/api/agent/credentials", b"{}".to_vec()).await?;
         read(status, &bytes)
+    }
+
+    /// Asks for what a job that is held needs and must not stand in its command.
+    ///
+    /// # Errors
+    /// [`ControlError`].
+    pub async fn secrets(&self, request: &SecretsRequest) -> Result<SecretsReply, ControlError> {
+        let body = serde_json::to_vec(request).map_err(|e| ControlError::Malformed(e.to_string()))?;
+        let (_, bytes) = self.post("/api/agent/secrets", body).await?;
+        // What does not fit is not repeated: it may hold a secret.
+        serde_json::from_slice(&bytes).map_err(|_| ControlError::Malformed("the job's secrets".into()))
     }
 
     /// Uploads a file under its hash. Uploading the same bytes twice is harmless.

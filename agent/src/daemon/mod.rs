@@ -58,6 +58,7 @@ pub async fn run(state: StateDir, policy: Policy) -> anyhow::Result<()> {
     let host = Arc::new(Host {
         accelerators: crate::telemetry::accelerators(),
         http: http_client()?,
+        https: control.https().clone(),
         secrets,
         uploads: Arc::clone(&uploads),
         kept: tokio::sync::Mutex::default(),

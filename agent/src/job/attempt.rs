@@ -1,5 +1,6 @@
 //! Carries out one attempt, from the claim to its last report.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use super::kept::Served;
 use super::steps::describe;
 use super::{Kept, Place, Record, Refusal, Reporter, Upload, Uploader};
 use crate::clock;
+use crate::control::Https;
 use crate::logs::{LogHandle, LogLimits, LogWriter, Secrets};
 use crate::policy::Policy;
 use crate::serving::{Process, SpawnError};
@@ -39,6 +41,8 @@ pub struct Host {
     pub state: StateDir,
     /// Asks model servers whether they are ready.
     pub http: reqwest::Client,
+    /// Asks the control plane for what jobs need besides their commands.
+    pub https: Https,
     /// What must not leave this host.
     pub secrets: Secrets,
     /// Takes files.
@@ -131,7 +135,10 @@ pub async fn carry_out(host: &Host, attempt: Attempt, stop: watch::Receiver<Opti
         Logs::start(host, &place, &reporter).map_err(|e| e.to_string())
     });
     match begun {
-        Ok(logs) => Execution { host, job, reporter, place, record, logs }.run(stop).await,
+        Ok(logs) => {
+            let (secrets, released) = (host.secrets.clone(), BTreeMap::new());
+            Execution { host, job, reporter, place, record, logs, secrets, released }.run(stop).await;
+        }
         Err(why) => reporter.failed("agent_error", format!("the attempt could not be begun: {why}"), 0, 0),
     }
     Record::remove(&host.state.attempt());
@@ -168,6 +175,10 @@ pub(super) struct Execution<'a> {
     pub(super) place: Place,
     pub(super) record: Record,
     pub(super) logs: Logs,
+    /// What must not leave this host, the job's own secrets among it.
+    pub(super) secrets: Secrets,
+    /// What the control plane released for this job's model server, by environment variable.
+    pub(super) released: BTreeMap<String, String>,
 }
 
 impl Execution<'_> {
@@ -250,7 +261,7 @@ impl Execution<'_> {
                 format!("failed ({code}): {}", message.lines().next().unwrap_or_default())
             }
         };
-        let Self { host, job, reporter, logs, .. } = self;
+        let Self { host, job, reporter, logs, secrets, .. } = self;
         let agent = logs.agent.1;
         let mut log_lines = 0;
         for ((writer, handle), purpose) in [(logs.framework, "framework_log"), (logs.tool, "tool_log")] {
@@ -286,7 +297,7 @@ impl Execution<'_> {
             Outcome::Completed => reporter.completed(log_lines),
             Outcome::Cancelled => reporter.cancelled(),
             Outcome::Failed { code, message } => {
-                let message = host.secrets.redact(&message);
+                let message = secrets.redact(&message);
                 reporter.failed(code, message, reporter.telemetry_samples(), log_lines);
             }
         }
@@ -303,7 +314,7 @@ impl Execution<'_> {
     /// A line for the attempt's agent log.
     pub(super) async fn say(&self, text: String) {
         tracing::info!(job = %self.job.job.stream(), attempt = self.job.attempt, "{text}");
-        self.logs.agent.1.lines(vec![stamped(&self.host.secrets.redact(&text))]).await;
+        self.logs.agent.1.lines(vec![stamped(&self.secrets.redact(&text))]).await;
     }
 }
 

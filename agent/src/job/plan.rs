@@ -51,6 +51,8 @@ pub(super) struct Given<'a> {
     pub(super) port: u16,
     pub(super) gpus: u32,
     pub(super) marker: &'a str,
+    /// What the control plane released for the model server, by environment variable.
+    pub(super) released: &'a BTreeMap<String, String>,
 }
 
 /// Makes the plan.
@@ -178,6 +180,12 @@ fn visible_gpus(given: &Given<'_>) -> Vec<String> {
 fn server_environment(given: &Given<'_>, values: &Values) -> Result<BTreeMap<String, String>, Refusal> {
     let policy = given.policy;
     let mut env = environment(policy, given.marker);
+    for (name, value) in given.released {
+        // This host's own word goes first, and what it does not pass on at all is not passed on from elsewhere.
+        if policy.allows_env(name) {
+            env.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+    }
     for (name, value) in &given.job.commands.serve_env {
         if !policy.allows_env(name) {
             return Err(Refusal(format!(

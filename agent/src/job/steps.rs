@@ -6,6 +6,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use events::job::{JobRunning, JobServing};
+use events::report::SecretsRequest;
 use events::tool_output::ToolInvocation;
 use nix::sys::signal::Signal;
 
@@ -14,6 +15,7 @@ use super::kept::Served;
 use super::plan::{Given, Plan, plan};
 use super::progress::Follower;
 use super::{Place, Record};
+use crate::control::ControlError;
 use crate::logs::{Redactor, Secrets};
 use crate::serving::{self, NotReady, Process};
 use crate::tools::{SummaryError, ToolFiles};
@@ -35,6 +37,9 @@ impl Execution<'_> {
 
     async fn try_steps(&mut self, processes: &mut Processes) -> Result<Outcome, Outcome> {
         self.take_over(processes).await;
+        if processes.served.is_none() && !self.job.commands.serve_argv.is_empty() {
+            self.fetch_secrets().await;
+        }
         let plan = self.plan(processes.served.as_ref().map(|served| served.port))?;
         let ready = self.serve(&plan, processes).await?;
         let version = self.tool_version(&plan).await?;
@@ -45,17 +50,17 @@ impl Execution<'_> {
         self.write_endpoints(&plan).map_err(|e| {
             Outcome::failed("agent_error", format!("the endpoints' file cannot be made: {e}"))
         })?;
-        let tool = Process::start(&plan.tool, &self.host.secrets, &self.logs.tool.1)?;
+        let tool = Process::start(&plan.tool, &self.secrets, &self.logs.tool.1)?;
         self.remember(&tool);
         let tool = processes.tool.insert(tool);
-        let argv = self.host.secrets.redact_all(&plan.tool.argv);
+        let argv = self.secrets.redact_all(&plan.tool.argv);
         self.say(format!("started the tool: {}", argv.join(" "))).await;
         self.reporter.running(JobRunning {
             attempt: self.job.attempt,
             tool_argv: argv.clone(),
             tool_version: version.clone(),
             ready_after_s: ready.after_s,
-            served_models: self.host.secrets.redact_all(&ready.models),
+            served_models: self.secrets.redact_all(&ready.models),
         });
 
         let beside = processes.servers.iter_mut().chain(&mut processes.companions);
@@ -100,6 +105,23 @@ impl Execution<'_> {
         processes.served = Some(kept.served);
     }
 
+    /// Asks for what the model server needs and must not stand in its command. Without an answer it is started all the
+    /// same: a gated model then says itself that it wants a token.
+    async fn fetch_secrets(&mut self) {
+        let request = SecretsRequest { job: self.job.job.clone(), attempt: self.job.attempt };
+        match self.host.https.secrets(&request).await {
+            Ok(reply) => {
+                self.secrets = self.host.secrets.and(reply.env.values().cloned());
+                self.released = reply.env;
+            }
+            // A control plane from before there were secrets.
+            Err(ControlError::Refused { status: 404 | 405, .. }) => {}
+            Err(error) => {
+                self.say(format!("the job's secrets cannot be had, going on without: {error}")).await
+            }
+        }
+    }
+
     fn plan(&self, port: Option<u16>) -> Result<Plan, Outcome> {
         let port = match port {
             Some(port) => port,
@@ -113,6 +135,7 @@ impl Execution<'_> {
             port,
             gpus: u32::try_from(self.host.accelerators.gpus.len()).unwrap_or(0),
             marker: &self.record.marker,
+            released: &self.released,
         };
         Ok(plan(&given)?)
     }
@@ -174,18 +197,18 @@ impl Execution<'_> {
         serving: &mut JobServing,
     ) -> Result<(), Outcome> {
         for spec in &plan.companions {
-            let companion = Process::start(spec, &self.host.secrets, &self.logs.framework.1)?;
+            let companion = Process::start(spec, &self.secrets, &self.logs.framework.1)?;
             self.remember(&companion);
             processes.companions.push(companion);
-            let argv = self.host.secrets.redact_all(&spec.argv);
+            let argv = self.secrets.redact_all(&spec.argv);
             self.say(format!("started beside the model server: {}", argv.join(" "))).await;
             serving.further_argv.push(argv);
         }
         for (index, spec) in plan.serve.iter().enumerate() {
-            let server = Process::start(spec, &self.host.secrets, &self.logs.framework.1)?;
+            let server = Process::start(spec, &self.secrets, &self.logs.framework.1)?;
             self.remember(&server);
             processes.servers.push(server);
-            let argv = self.host.secrets.redact_all(&spec.argv);
+            let argv = self.secrets.redact_all(&spec.argv);
             let gpus = plan.gpu_sets.get(index).map(|gpus| format!(" on GPUs {gpus}")).unwrap_or_default();
             self.say(format!("started the model server{gpus}: {}", argv.join(" "))).await;
             if index == 0 { serving.serve_argv = argv } else { serving.further_argv.push(argv) }
@@ -215,7 +238,7 @@ impl Execution<'_> {
         let tail = self.logs.framework.1.tail();
         let shown = if tail.is_empty() { String::new() } else { format!("\nIts last lines:\n{tail}") };
         let message = format!("{error}. Raise the readiness time limit if the model loads slowly.{shown}");
-        Outcome::failed("server_not_ready", self.host.secrets.redact(&message))
+        Outcome::failed("server_not_ready", self.secrets.redact(&message))
     }
 
     fn server_exited(&self, status: Option<ExitStatus>, when: &str) -> Outcome {
@@ -247,7 +270,7 @@ impl Execution<'_> {
         if !output.status.success() || line.is_empty() {
             return Err(failed(format!("{}, printed {line:?}", describe(Some(output.status)))));
         }
-        Ok(self.host.secrets.redact(&line.chars().take(200).collect::<String>()))
+        Ok(self.secrets.redact(&line.chars().take(200).collect::<String>()))
     }
 
     /// Lets the tool run to its end, reporting its progress. Also gives the model server's exit, if that came first.
@@ -259,7 +282,7 @@ impl Execution<'_> {
     ) -> Result<(ExitStatus, Option<Outcome>), Outcome> {
         let mut seq = 0;
         let mut report = |line: &str| {
-            if let Some(progress) = plan.adapter.progress(&self.host.secrets.redact(line), seq + 1) {
+            if let Some(progress) = plan.adapter.progress(&self.secrets.redact(line), seq + 1) {
                 seq += 1;
                 self.reporter.progress(progress);
             }
@@ -294,7 +317,7 @@ impl Execution<'_> {
     ) -> Result<(), SummaryError> {
         let summary = plan.adapter.summary(files)?;
         invocation.summary_sha256 = summary.sha256;
-        let clean = self.host.secrets.redact(&summary.line);
+        let clean = self.secrets.redact(&summary.line);
         let body = plan.adapter.metrics(&self.job.job, self.job.attempt, invocation, &clean)?;
         self.reporter.output(body);
         // The blob of an unredacted line has the very hash that the event names.
@@ -336,7 +359,7 @@ impl Execution<'_> {
     fn queue_request_log(&self, plan: &Plan) {
         let Some(path) = plan.adapter.request_log(&plan.tool.argv) else { return };
         if path.metadata().is_ok_and(|meta| meta.len() > 0) {
-            match redacted_copy(&path, &self.place, &self.host.secrets) {
+            match redacted_copy(&path, &self.place, &self.secrets) {
                 Ok(copy) => self.host.upload(&self.reporter, copy, "request_log", "application/x-ndjson"),
                 Err(error) => tracing::error!(%error, "the request log cannot be redacted and stays here"),
             }

@@ -36,6 +36,13 @@ impl Secrets {
         Self(Arc::new(Values { values, first }))
     }
 
+    /// These and further ones.
+    #[must_use]
+    pub fn and(&self, more: impl IntoIterator<Item = String>) -> Self {
+        let known = self.0.values.iter().map(|value| String::from_utf8_lossy(value).into_owned());
+        Self::new(known.chain(more))
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.values.is_empty()

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use events::report::{AgentCredentials, EnrolReply, EnrolRequest};
+use events::report::{AgentCredentials, EnrolReply, EnrolRequest, SecretsReply, SecretsRequest};
 
 use super::error::Failure;
 use super::extract::{ApiJson, RequestContext};
 use crate::auth::{AgentIdentity, agents};
+use crate::commands::hf_token;
 use crate::plant;
 use crate::state::AppState;
 
@@ -22,6 +23,16 @@ pub async fn enrol(
     ApiJson(request): ApiJson<EnrolRequest>,
 ) -> Result<Json<EnrolReply>, Failure> {
     Ok(Json(agents::enrol(&state, &request, context.now).await?))
+}
+
+/// `POST /api/agent/secrets`: what the job that this agent holds needs and must not stand in its command.
+pub async fn secrets(
+    State(state): State<AppState>,
+    context: RequestContext,
+    identity: AgentIdentity,
+    ApiJson(request): ApiJson<SecretsRequest>,
+) -> Result<Json<SecretsReply>, Failure> {
+    Ok(Json(hf_token::release_secrets(&state, &identity, &request, context.now).await?))
 }
 
 /// `POST /api/agent/credentials`: NATS credentials for the agent's own subjects. Without a NATS that this control

@@ -39,7 +39,9 @@ impl Command {
     }
 }
 
+const VIEWER: Access = Access::Person(Role::Viewer);
 const MEMBER: Access = Access::Person(Role::Member);
+const ADMIN: Access = Access::Person(Role::Admin);
 
 /// Every command.
 pub const COMMANDS: &[Command] = &[
@@ -51,6 +53,82 @@ pub const COMMANDS: &[Command] = &[
         "Makes an API token, shown once.",
     ),
     command::<RevokeApiToken>("revoke_api_token", Access::Person(Role::Viewer), "Revokes an API token."),
+    command::<StartOidcSignIn>(
+        "start_oidc_sign_in",
+        Access::Anyone,
+        "Sends the browser to the OpenID provider.",
+    )
+    .gives::<OidcStarted>(),
+    command::<NoArguments>("sign_out_everywhere", Access::Session, "Ends every session of one's own."),
+    command::<RevokeSession>("revoke_session", Access::Session, "Ends one of one's own sessions."),
+    command::<ChangePassword>(
+        "change_password",
+        Access::Session,
+        "Changes one's own password; other sessions end.",
+    ),
+    command::<ChangeName>("change_name", Access::Session, "Changes one's own name."),
+    command::<CreateOrganization>(
+        "create_organization",
+        ADMIN,
+        "Makes an organisation; its maker becomes its first administrator.",
+    ),
+    command::<RenameOrganization>(
+        "rename_organization",
+        ADMIN,
+        "Gives the organisation another display name.",
+    ),
+    command::<SwitchOrganization>(
+        "switch_organization",
+        Access::Session,
+        "Lets the session go on in another organisation of its owner's.",
+    )
+    .gives::<Session>(),
+    command::<CreateInvitation>("create_invitation", ADMIN, "Makes a one-time link to the organisation."),
+    command::<RevokeInvitation>("revoke_invitation", ADMIN, "Withdraws an invitation."),
+    command::<DescribeInvitation>(
+        "describe_invitation",
+        Access::Anyone,
+        "Says what an invitation's link leads to.",
+    )
+    .gives::<InvitationShown>(),
+    command::<AcceptInvitation>(
+        "accept_invitation",
+        Access::Anyone,
+        "Joins an organisation, with the caller's account, one that exists or a new one.",
+    )
+    .gives::<serde_json::Value>(),
+    command::<SetMemberRole>(
+        "set_member_role",
+        ADMIN,
+        "Gives a member another role; the last administrator stays.",
+    ),
+    command::<RemoveMember>(
+        "remove_member",
+        VIEWER,
+        "Ends a membership: one's own, or, for administrators, anybody's.",
+    ),
+    command::<SetHfToken>(
+        "set_hf_token",
+        MEMBER,
+        "Stores a Hugging Face token, sealed: one's own, or, for administrators, the organisation's.",
+    ),
+    command::<RemoveHfToken>("remove_hf_token", MEMBER, "Removes a stored Hugging Face token."),
+    command::<SetNotificationPreferences>(
+        "set_notification_preferences",
+        Access::Session,
+        "Says which e-mails one wants.",
+    ),
+    command::<CreateWebhook>(
+        "create_webhook",
+        Access::Session,
+        "Adds a receiver of one's own for signed webhooks.",
+    ),
+    command::<RemoveWebhook>("remove_webhook", Access::Session, "Removes a receiver of one's own."),
+    command::<TestNotification>(
+        "test_notification",
+        Access::Session,
+        "Sends a message to see whether it arrives.",
+    ),
     command::<NoArguments>(
         "create_checkpoint",
         Access::Person(Role::Viewer),

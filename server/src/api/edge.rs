@@ -133,7 +133,9 @@ async fn by_token(
             "registration token (it is for the body of POST /api/agent/enrol)",
             "`benchtrail-agent enrol` uses it",
         ),
-        Some(SecretKind::Session) | None => (None, "token", "send a token that starts with bt_u_ or bt_a_"),
+        Some(SecretKind::Session | SecretKind::Invitation) | None => {
+            (None, "token", "send a token that starts with bt_u_ or bt_a_")
+        }
     };
     found.ok_or_else(|| AuthError::BadToken { what, hint }.into())
 }

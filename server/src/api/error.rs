@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use events::api::ApiError;
 use http::{HeaderValue, StatusCode, header};
 
+use crate::auth::oidc::OidcError;
 use crate::auth::{AuthError, Denied};
 use crate::log::LogError;
 
@@ -97,6 +98,26 @@ impl From<AuthError> for Failure {
             _ => None,
         };
         Self { status: error.status(), error: error.api_error(), retry_after_s }
+    }
+}
+
+impl From<OidcError> for Failure {
+    fn from(error: OidcError) -> Self {
+        let (status, hint) = match error {
+            OidcError::Auth(error) => return error.into(),
+            OidcError::Invitation(error) => return error.into(),
+            OidcError::Off => (StatusCode::NOT_FOUND, "sign in with e-mail and password"),
+            OidcError::BadReturn(_) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "name a path, for example /projects")
+            }
+            OidcError::NotBegun => (StatusCode::BAD_REQUEST, "begin the sign-in once more"),
+            OidcError::NoAccount => (StatusCode::FORBIDDEN, "ask an administrator for an invitation"),
+            OidcError::Refused(_) | OidcError::Provider(_) => {
+                tracing::error!(%error, "the OpenID provider cannot be used");
+                (StatusCode::BAD_GATEWAY, "try again in a moment; the server's log has the cause")
+            }
+        };
+        Self::new(status, error.code(), error.to_string(), hint)
     }
 }
 

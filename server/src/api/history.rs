@@ -1,13 +1,15 @@
 //! `GET /api/history` and `GET /api/proof`.
 
+use std::collections::BTreeSet;
+
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use events::api::History;
+use events::api::{EventView, History};
 use serde::Deserialize;
 
 use super::Failure;
-use crate::auth::Principal;
+use crate::auth::{Principal, accounts};
 use crate::queries::history;
 use crate::state::AppState;
 
@@ -43,7 +45,7 @@ pub async fn history(
     let query = parameters(query)?;
     let (access, visibility) = (state.hub.access(), principal.visibility());
     let (after, limit) = (query.after.unwrap_or(0), query.limit.unwrap_or(500));
-    let history = match (&query.stream, &query.result) {
+    let mut history = match (&query.stream, &query.result) {
         (Some(stream), None) => {
             history::of_stream(&state.log, access, &visibility, stream, after, limit).await?
         }
@@ -56,7 +58,26 @@ pub async fn history(
             ));
         }
     };
+    name_actors(&state, &principal, history.events.iter_mut()).await?;
     Ok(Json(history))
+}
+
+/// Adds the names of the people who acted, where they work in the reader's organisation and the vault has them.
+async fn name_actors<'a>(
+    state: &AppState,
+    principal: &Principal,
+    events: impl Iterator<Item = &'a mut EventView>,
+) -> Result<(), Failure> {
+    let visibility = principal.visibility();
+    let Some(org) = visibility.org.as_deref() else { return Ok(()) };
+    let mut events: Vec<&mut EventView> = events.filter(|event| event.actor_kind == "user").collect();
+    let users: BTreeSet<String> = events.iter().map(|event| event.actor_id.clone()).collect();
+    let users: Vec<String> = users.into_iter().collect();
+    let names = accounts::names(&state.pool, state.keys.vault(), org, &users).await?;
+    for event in &mut events {
+        event.actor_name = names.get(&event.actor_id).cloned();
+    }
+    Ok(())
 }
 
 /// An event and the proof that it is in the log.
@@ -66,6 +87,8 @@ pub async fn proof(
     query: Result<Query<ProofQuery>, QueryRejection>,
 ) -> Result<Json<history::Proved>, Failure> {
     let ProofQuery { position } = parameters(query)?;
-    let proved = history::proof(&state.log, state.hub.access(), &principal.visibility(), position).await?;
+    let mut proved =
+        history::proof(&state.log, state.hub.access(), &principal.visibility(), position).await?;
+    name_actors(&state, &principal, std::iter::once(&mut proved.event)).await?;
     Ok(Json(proved))
 }

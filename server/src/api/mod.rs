@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod blobs;
+pub mod bootstrap;
 pub mod commands;
 pub mod contract;
 pub mod edge;
@@ -11,8 +12,10 @@ pub mod health;
 pub mod history;
 pub mod html;
 pub mod idempotency;
+pub mod limits;
 pub mod live;
 pub mod metrics;
+pub mod oidc;
 pub mod openapi;
 pub mod page;
 pub mod report;

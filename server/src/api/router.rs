@@ -9,7 +9,7 @@ use events::access::Role;
 use events::api::{History, LiveEvent, Session};
 use events::report::{
     AgentCredentials, ClaimReply, ClaimRequest, EnrolReply, EnrolRequest, Heartbeat, HeartbeatReply,
-    ReportBatch, ReportReply,
+    ReportBatch, ReportReply, SecretsReply, SecretsRequest,
 };
 use http::Method;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -17,7 +17,8 @@ use tower_http::compression::CompressionLayer;
 
 use super::contract::Contract;
 use super::{
-    agent, blobs, edge, error, health, history, live, metrics, openapi, page, report, rpc, session, views,
+    agent, blobs, bootstrap, edge, error, health, history, limits, live, metrics, oidc, openapi, page,
+    report, rpc, session, views,
 };
 use crate::auth::{Denied, Principal};
 use crate::ingest;
@@ -30,6 +31,8 @@ pub enum Access {
     Anyone,
     /// A person with at least this role, by session or token.
     Person(Role),
+    /// A person by a session, not by a token: for what concerns the account itself.
+    Session,
     /// An enrolled agent.
     Agent,
 }
@@ -43,6 +46,8 @@ impl Access {
         match (self, principal) {
             (Self::Anyone, _) | (Self::Agent, Principal::Agent { .. }) => Ok(()),
             (Self::Agent, _) => Err(Denied::OnlyAgents),
+            (Self::Session, Principal::User { .. }) => Ok(()),
+            (Self::Session, principal) => principal.require(Role::Viewer).and(Err(Denied::OnlySessions)),
             (Self::Person(role), principal) => principal.require(role).map(drop),
         }
     }
@@ -171,7 +176,35 @@ pub fn routes() -> Vec<Route> {
             get(openapi::openapi),
         ),
         read("/api/docs", Anyone, "The same for people.", json().gives_text("text/html"), get(openapi::docs)),
+        read(
+            "/api/oidc/callback",
+            Anyone,
+            "A browser comes back from the OpenID provider.",
+            json().query::<crate::auth::oidc::Returned>(),
+            get(oidc::callback),
+        ),
         // Agents.
+        read(
+            "/api/agent/bootstrap.sh",
+            Anyone,
+            "The script that installs the agent on a host; holds no secret.",
+            json().gives_text("text/x-shellscript"),
+            get(bootstrap::script),
+        ),
+        read(
+            "/api/agent/programs/{name}",
+            Anyone,
+            "A program for an agent's host, named with its SHA-256 in that script.",
+            json().gives_text("application/octet-stream"),
+            get(bootstrap::program),
+        ),
+        write(
+            "/api/agent/secrets",
+            Agent,
+            "What the job that the agent holds needs.",
+            json().takes::<SecretsRequest>().gives::<SecretsReply>(),
+            post(agent::secrets),
+        ),
         write(
             "/api/agent/enrol",
             Anyone,
@@ -241,6 +274,7 @@ pub fn router(state: AppState) -> Router {
     router
         .fallback(page::fallback)
         .method_not_allowed_fallback(error::wrong_method)
+        .layer(middleware::from_fn_with_state(state.clone(), limits::limit))
         .layer(middleware::from_fn_with_state(state.clone(), edge::authenticate))
         .layer(CatchPanicLayer::custom(error::panicked))
         .layer(middleware::from_fn_with_state(state.clone(), edge::secure))
@@ -260,6 +294,7 @@ mod tests {
         match access {
             Access::Anyone => "everybody",
             Access::Agent => "an agent",
+            Access::Session => "a person, by session",
             Access::Person(Role::Viewer) => "viewer",
             Access::Person(Role::Member) => "member",
             Access::Person(Role::Admin) => "admin",

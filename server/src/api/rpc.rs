@@ -1,27 +1,26 @@
 //! `POST /api/rpc/<command>`: every command by name, with `p_*` arguments by natural key.
 
+mod people;
+
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use events::access::Role;
-use events::api::{CommandReply, CreateApiToken, RevokeApiToken, SignIn};
+use events::api::CommandReply;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use tracing::Instrument as _;
 
 pub use super::commands::{COMMANDS, Command};
-use super::edge;
 
 use super::commands::VerifyLog;
 use super::error::Failure;
 use super::extract::{ApiPath, COMMAND_BODY, RequestContext, parse_json, read_body, require_json};
 use super::idempotency::{self, Begun, Stored};
-use crate::auth::api_tokens::{self, Owner};
-use crate::auth::{AuthError, Principal, sessions};
+use crate::auth::Principal;
 use crate::commands::{
     CommandError, RequestMeta, approvals, cancel_job, cancel_run, cancel_stale_jobs, change_project,
     check_readiness, clone_workload, create_project, create_server_config_instance, create_workload,
@@ -98,8 +97,7 @@ struct Call {
 
 impl Call {
     async fn carry_out(self, command: &'static Command) -> Result<Response, Failure> {
-        // A session is not something to be handed out twice, and ending one twice is fine.
-        if matches!(command.name, "sign_in" | "sign_out") {
+        if people::UNREPEATED.contains(&command.name) {
             return Ok(self.run(command.name).await?.into_response());
         }
         let Self { state, principal, context, key, body, .. } = &self;
@@ -126,10 +124,6 @@ impl Call {
     async fn run(&self, name: &str) -> Result<Answer, Failure> {
         let (state, principal) = (&self.state, &self.principal);
         match name {
-            "sign_in" => self.sign_in().await,
-            "sign_out" => self.sign_out().await,
-            "create_api_token" => self.create_api_token().await,
-            "revoke_api_token" => self.revoke_api_token().await,
             "create_checkpoint" => self.create_checkpoint().await,
             "verify_log" => self.verify_log().await,
             "create_project" => {
@@ -228,7 +222,12 @@ impl Call {
             "revoke_dangerous_args" => {
                 done(approvals::revoke_dangerous_args(state, principal, self.args()?, self.meta()).await)
             }
-            _ => Err(Failure::unavailable(&format!("command {name} is in the table and not dispatched"))),
+            _ => match self.people(name).await {
+                Some(answer) => answer,
+                None => {
+                    Err(Failure::unavailable(&format!("command {name} is in the table and not dispatched")))
+                }
+            },
         }
     }
 
@@ -254,82 +253,6 @@ impl Call {
                 "this command takes none: send {}",
             )),
         }
-    }
-
-    async fn sign_in(&self) -> Result<Answer, Failure> {
-        let args: SignIn = self.args()?;
-        let RequestContext { address, correlation_id, now } = self.context;
-        let new = sessions::sign_in(&self.state, args, address, Some(correlation_id), now).await?;
-        // The browser gets a new session at every sign-in; an older one ends.
-        if let Some(old) = edge::cookie(&self.headers, sessions::COOKIE) {
-            sessions::sign_out(&self.state.pool, &old).await?;
-        }
-        let mut answer = Answer::of(&new.session)?;
-        answer.cookie = Some(self.set_cookie(new.secret.reveal(), new.max_age_s));
-        Ok(answer)
-    }
-
-    async fn sign_out(&self) -> Result<Answer, Failure> {
-        self.no_args()?;
-        if let Some(cookie) = edge::cookie(&self.headers, sessions::COOKIE) {
-            sessions::sign_out(&self.state.pool, &cookie).await?;
-        }
-        let mut answer = Answer::of(&sessions::describe(&self.state, &Principal::Anonymous).await?)?;
-        answer.cookie = Some(self.set_cookie("", 0));
-        Ok(answer)
-    }
-
-    fn set_cookie(&self, value: &str, max_age_s: i64) -> HeaderValue {
-        let secure = if self.state.config.secure() { "; Secure" } else { "" };
-        let name = sessions::COOKIE;
-        let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={max_age_s}{secure}");
-        HeaderValue::from_str(&text).expect("base64 and ASCII")
-    }
-
-    /// A token that may only read changes nothing, its owner's tokens and saved views included.
-    fn not_read_only(&self) -> Result<(), Failure> {
-        if !self.principal.is_read_only_token() {
-            return Ok(());
-        }
-        Err(Failure::new(
-            StatusCode::FORBIDDEN,
-            "scope_missing",
-            "a token with the scope `read` changes nothing",
-            "sign in, or use a token with the scope `write`",
-        ))
-    }
-
-    async fn create_api_token(&self) -> Result<Answer, Failure> {
-        let args: CreateApiToken = self.args()?;
-        self.not_read_only()?;
-        let caller = self.principal.require(Role::Viewer)?;
-        let user = caller.user.parse().map_err(|_| AuthError::NotFound("account"))?;
-        let owner = Owner { user, org: caller.org, role: caller.role };
-        let new = api_tokens::create(
-            &self.state.log,
-            &self.state.pool,
-            &owner,
-            &args,
-            self.principal.actor(),
-            Some(self.context.correlation_id),
-            self.context.now,
-        )
-        .await?;
-        Answer::of(&reply(
-            new.position,
-            [("token_id", json!(new.id.to_string())), ("token", json!(new.secret.reveal()))],
-        ))
-    }
-
-    async fn revoke_api_token(&self) -> Result<Answer, Failure> {
-        let args: RevokeApiToken = self.args()?;
-        self.not_read_only()?;
-        let correlation_id = Some(self.context.correlation_id);
-        let now = self.context.now;
-        let state = &self.state;
-        let position =
-            api_tokens::revoke(&state.log, &state.pool, &self.principal, &args, correlation_id, now).await?;
-        Answer::of(&reply(position, [("token_id", json!(args.p_token_id))]))
     }
 
     async fn verify_log(&self) -> Result<Answer, Failure> {

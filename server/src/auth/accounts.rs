@@ -15,7 +15,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::record::record;
-use super::{AuthError, password};
+use super::{AuthError, Principal, password};
 use crate::log::{Expected, Log};
 use crate::secrets::Vault;
 
@@ -72,21 +72,59 @@ pub async fn create_account(
     actor: Actor,
     now: Timestamp,
 ) -> Result<Uuid, AuthError> {
-    check(&new)?;
     if log.stream_version(&org_stream(&new.org)).await? == 0 {
         return Err(AuthError::NotFound("organisation"));
     }
+    let person = Person { email: new.email, name: new.name, password: Some(new.password) };
+    let id = create_person(log, pool, vault, person, actor.clone(), now).await?;
+    set_role(log, pool, &new.org, id, Some(new.role), actor, now).await?;
+    Ok(id)
+}
+
+/// Somebody who gets an account.
+#[derive(Debug, Clone)]
+pub struct Person {
+    /// The e-mail they sign in with.
+    pub email: String,
+    /// The name shown to others.
+    pub name: String,
+    /// The password; absent for somebody who signs in by an OpenID provider.
+    pub password: Option<String>,
+}
+
+/// Makes an account that works nowhere yet. Gives its id.
+///
+/// # Errors
+/// [`AuthError::Invalid`] names what is not acceptable; [`AuthError::Exists`] when the e-mail has an account.
+pub async fn create_person(
+    log: &Log,
+    pool: &PgPool,
+    vault: &Vault,
+    person: Person,
+    actor: Actor,
+    now: Timestamp,
+) -> Result<Uuid, AuthError> {
+    let Person { email, name, password } = person;
+    let (email, name) = (email.trim(), name.trim());
+    check_email(email)?;
+    check_name(name)?;
     let id = Uuid::now_v7();
-    let lookup = vault.lookups(&new.email).swap_remove(0);
-    let hash = password::hash(new.password).await;
+    let lookup = vault.lookups(email).swap_remove(0);
+    let hash = match password {
+        Some(password) => {
+            password::check(&password, &[email, name])?;
+            Some(password::hash(password).await)
+        }
+        None => None,
+    };
     let inserted = sqlx::query(
         "insert into vault.users (id, email_lookup, email_sealed, name_sealed, password_hash, created_at)
          values ($1, $2, $3, $4, $5, $6) on conflict (email_lookup) do nothing",
     )
     .bind(id)
     .bind(&lookup)
-    .bind(vault.seal(&email_place(id), new.email.trim()))
-    .bind(vault.seal(&name_place(id), new.name.trim()))
+    .bind(vault.seal(&email_place(id), email))
+    .bind(vault.seal(&name_place(id), name))
     .bind(hash)
     .bind(OffsetDateTime::from(now))
     .execute(pool)
@@ -96,35 +134,49 @@ pub async fn create_account(
     }
     let stream = StreamKey::new("user", &[PLATFORM_ORG, &id.to_string()]);
     let created = Event::UserCreated(UserCreated {});
-    record(log, stream, Expected::NoStream, &created, actor.clone(), None, now).await?;
-    set_role(log, pool, &new.org, id, Some(new.role), actor, now).await?;
+    record(log, stream, Expected::NoStream, &created, actor, None, now).await?;
     Ok(id)
 }
 
-fn check(new: &NewAccount) -> Result<(), AuthError> {
-    let invalid = |code, message: String, hint| Err(AuthError::Invalid { code, message, hint });
-    let email = new.email.trim();
+/// Forgets an account that came to nothing: what is left of it is an id.
+pub(crate) async fn forget(pool: &PgPool, id: Uuid) -> Result<(), AuthError> {
+    sqlx::query("delete from vault.users where id = $1").bind(id).execute(pool).await?;
+    Ok(())
+}
+
+/// Whether this can be an e-mail address.
+pub(crate) fn check_email(email: &str) -> Result<(), AuthError> {
     let plausible = email.len() <= 254
         && !email.chars().any(|c| c.is_whitespace() || c.is_control())
         && email.split_once('@').is_some_and(|(local, host)| !local.is_empty() && !host.is_empty());
-    if !plausible {
-        return invalid("bad_email", format!("{email:?} is not an e-mail address"), "write it as name@host");
+    if plausible {
+        return Ok(());
     }
-    let length = new.password.chars().count();
-    if length < password::SHORTEST || new.password.len() > password::LONGEST {
-        return invalid(
-            "bad_password",
-            format!(
-                "the password has {length} characters; it needs {} to {}",
-                password::SHORTEST,
-                password::LONGEST
-            ),
-            "use a long phrase, or let a password manager make one",
-        );
+    let shown: String = email.chars().take(100).collect();
+    let message = format!("{shown:?} is not an e-mail address");
+    Err(AuthError::Invalid { code: "bad_email", message, hint: "write it as name@host" })
+}
+
+fn check_name(name: &str) -> Result<(), AuthError> {
+    if !name.is_empty() && name.len() <= 200 && !name.chars().any(char::is_control) {
+        return Ok(());
     }
-    if new.name.trim().is_empty() || new.name.len() > 200 {
-        return invalid("bad_name", "the name is empty or too long".to_owned(), "use 1 to 200 characters");
-    }
+    let message = "the name is empty, too long or holds control characters".to_owned();
+    Err(AuthError::Invalid { code: "bad_name", message, hint: "use 1 to 200 characters" })
+}
+
+/// Gives an account another name.
+///
+/// # Errors
+/// `bad_name`.
+pub(crate) async fn set_name(pool: &PgPool, vault: &Vault, id: Uuid, name: &str) -> Result<(), AuthError> {
+    let name = name.trim();
+    check_name(name)?;
+    sqlx::query("update vault.users set name_sealed = $2 where id = $1")
+        .bind(id)
+        .bind(vault.seal(&name_place(id), name))
+        .execute(pool)
+        .await?;
     Ok(())
 }
 
@@ -203,14 +255,14 @@ pub async fn fold_all_memberships(log: &Log, pool: &PgPool) -> Result<(), AuthEr
 
 /// An account found by its e-mail.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(crate) struct Found {
     pub id: Uuid,
     pub password_hash: Option<String>,
     /// Where it works, in the order of the organisations' codes.
     pub memberships: Vec<(String, Role)>,
 }
 
-pub(super) async fn find(pool: &PgPool, vault: &Vault, email: &str) -> Result<Option<Found>, AuthError> {
+pub(crate) async fn find(pool: &PgPool, vault: &Vault, email: &str) -> Result<Option<Found>, AuthError> {
     let row: Option<(Uuid, Option<String>)> = sqlx::query_as(
         "select id, password_hash from vault.users where email_lookup = any($1) and disabled_at is null",
     )
@@ -218,14 +270,17 @@ pub(super) async fn find(pool: &PgPool, vault: &Vault, email: &str) -> Result<Op
     .fetch_optional(pool)
     .await?;
     let Some((id, password_hash)) = row else { return Ok(None) };
-    let memberships: Vec<(String, String)> =
+    Ok(Some(Found { id, password_hash, memberships: memberships(pool, id).await? }))
+}
+
+/// Where an account works, in the order of the organisations' codes.
+pub(crate) async fn memberships(pool: &PgPool, user: Uuid) -> Result<Vec<(String, Role)>, AuthError> {
+    let rows: Vec<(String, String)> =
         sqlx::query_as("select org, role from vault.memberships where user_id = $1 order by org")
-            .bind(id)
+            .bind(user)
             .fetch_all(pool)
             .await?;
-    let memberships =
-        memberships.into_iter().filter_map(|(org, role)| Some((org, role_of(&role)?))).collect();
-    Ok(Some(Found { id, password_hash, memberships }))
+    Ok(rows.into_iter().filter_map(|(org, role)| Some((org, role_of(&role)?))).collect())
 }
 
 /// The role a word stands for.
@@ -267,6 +322,43 @@ pub async fn names(
     .fetch_all(pool)
     .await?;
     rows.into_iter().map(|(id, sealed)| Ok((id.to_string(), vault.open(&name_place(id), &sealed)?))).collect()
+}
+
+/// The members of an organisation by account id, with name and, for its administrators and themselves, e-mail: what
+/// the views about people show to this reader. JSON: `{"<id>": {"n": name, "e": e-mail}}`.
+///
+/// # Errors
+/// The database does not answer, or a name does not open.
+pub async fn people(pool: &PgPool, vault: &Vault, reader: &Principal) -> Result<String, AuthError> {
+    let (Some(org), Some(user)) = (reader.org(), reader.user()) else { return Ok("{}".to_owned()) };
+    let rows: Vec<(Uuid, Vec<u8>, Vec<u8>)> = sqlx::query_as(
+        "select u.id, u.name_sealed, u.email_sealed from vault.users u
+         join vault.memberships m on m.user_id = u.id and m.org = $1",
+    )
+    .bind(org)
+    .fetch_all(pool)
+    .await?;
+    let admin = reader.role() == Some(Role::Admin);
+    let mut people = serde_json::Map::new();
+    for (id, name, email) in rows {
+        let mut person = serde_json::json!({"n": vault.open(&name_place(id), &name)?});
+        if admin || user == id.to_string() {
+            person["e"] = vault.open(&email_place(id), &email)?.into();
+        }
+        people.insert(id.to_string(), person);
+    }
+    Ok(serde_json::Value::Object(people).to_string())
+}
+
+/// What is known of an account to somebody who would guess its password.
+pub(crate) async fn known(pool: &PgPool, vault: &Vault, id: Uuid) -> Result<[String; 2], AuthError> {
+    let row: Option<(Vec<u8>, Vec<u8>)> =
+        sqlx::query_as("select email_sealed, name_sealed from vault.users where id = $1")
+            .bind(id)
+            .fetch_optional(pool)
+            .await?;
+    let (email, name) = row.ok_or(AuthError::NotFound("account"))?;
+    Ok([vault.open(&email_place(id), &email)?, vault.open(&name_place(id), &name)?])
 }
 
 /// An account's id and role in an organisation, by its e-mail.

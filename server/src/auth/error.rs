@@ -30,6 +30,9 @@ pub enum Denied {
     /// Agents only report, claim and upload.
     #[error("an agent's token cannot be used here")]
     AgentsMayNot,
+    /// A token cannot do what concerns the account it belongs to.
+    #[error("this needs a session, not an API token")]
+    OnlySessions,
     /// Only agents may.
     #[error("this needs an agent's token")]
     OnlyAgents,
@@ -49,7 +52,9 @@ impl Denied {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::SignIn | Self::OnlyAgents => StatusCode::UNAUTHORIZED,
-            Self::Role { .. } | Self::Scope { .. } | Self::AgentsMayNot => StatusCode::FORBIDDEN,
+            Self::Role { .. } | Self::Scope { .. } | Self::AgentsMayNot | Self::OnlySessions => {
+                StatusCode::FORBIDDEN
+            }
         }
     }
 
@@ -69,6 +74,11 @@ impl Denied {
             Self::AgentsMayNot => (
                 "agents_may_not",
                 "use a person's session or API token; agents only report, claim and upload".to_owned(),
+            ),
+            Self::OnlySessions => (
+                "session_required",
+                "sign in and send the session's cookie; a token cannot change the account it belongs to"
+                    .to_owned(),
             ),
             Self::OnlyAgents => (
                 "agent_token_required",

@@ -4,6 +4,7 @@ pub mod accounts;
 pub mod agents;
 pub mod api_tokens;
 mod error;
+pub mod oidc;
 pub mod password;
 mod principal;
 pub(crate) mod record;

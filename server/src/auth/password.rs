@@ -1,4 +1,5 @@
 //! Passwords: argon2id, rehashed when the parameters have grown, and the same work for accounts that do not exist.
+//! A new one has to be long enough and hard to guess, by `zxcvbn`'s lists of common passwords, names and patterns.
 
 use std::sync::LazyLock;
 
@@ -6,11 +7,42 @@ use argon2::password_hash::rand_core::OsRng;
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
 use argon2::{Algorithm, Argon2, Params, Version};
 use tokio::sync::Semaphore;
+use zxcvbn::Score;
+
+use super::AuthError;
 
 /// The shortest password accepted for a new account.
 pub const SHORTEST: usize = 10;
 /// The longest, so that nobody hands us megabytes to hash.
 pub const LONGEST: usize = 256;
+
+/// Whether a new password may be used. `known` is what a guesser knows of its owner: e-mail, name, organisation.
+///
+/// # Errors
+/// `bad_password` says what is wrong with it.
+pub fn check(password: &str, known: &[&str]) -> Result<(), AuthError> {
+    let invalid = |message: String, hint| Err(AuthError::Invalid { code: "bad_password", message, hint });
+    const CURE: &str = "use a long phrase, or let a password manager make one";
+    let length = password.chars().count();
+    if length < SHORTEST || password.len() > LONGEST {
+        return invalid(
+            format!("the password has {length} characters; it needs {SHORTEST} to {LONGEST}"),
+            CURE,
+        );
+    }
+    let mut words: Vec<&str> = known.to_vec();
+    words.extend(
+        known.iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric())).filter(|w| w.len() > 2),
+    );
+    words.push("benchtrail");
+    let estimate = zxcvbn::zxcvbn(password, &words);
+    if estimate.score() < Score::Three {
+        let why = estimate.feedback().and_then(|feedback| feedback.warning());
+        let why = why.map_or_else(|| "it follows a common pattern".to_owned(), |warning| warning.to_string());
+        return invalid(format!("the password is easily guessed: {why}"), CURE);
+    }
+    Ok(())
+}
 
 /// Each takes 19 MiB and tens of milliseconds of a core: more than two at once would starve everything else.
 static AT_WORK: Semaphore = Semaphore::const_new(2);
@@ -111,6 +143,18 @@ mod tests {
             panic!("expected a new hash")
         };
         assert_eq!(verify_now("correct horse", Some(&new)), Verdict::Right);
+    }
+
+    #[test]
+    fn a_common_password_and_one_made_of_the_owners_name_are_refused() {
+        let known = ["ada.lovelace@example.org", "Ada Lovelace"];
+        for bad in ["short", "password1234", "qwertyuiop", "1234567890123", "lovelace1815", "adalovelace"] {
+            assert!(check(bad, &known).is_err(), "{bad}");
+        }
+        assert!(check(&"x".repeat(LONGEST + 1), &[]).is_err());
+        for good in ["a long enough password", "correct horse battery staple", &generate()] {
+            check(good, &known).unwrap();
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Who is asking, and what follows from it.
 
+use std::sync::Arc;
+
 use events::access::Role;
 use events::envelope::{Actor, ActorKind};
 use events::keys::ServerKey;
@@ -170,7 +172,8 @@ impl Principal {
     pub fn visibility(&self) -> Visibility {
         let reads = self.role().is_some();
         let of = |value: Option<&str>| value.filter(|_| reads).map(str::to_owned);
-        Visibility { org: of(self.org()), user: of(self.user()), sealed: Sealed }
+        let admin = self.role() == Some(Role::Admin);
+        Visibility { org: of(self.org()), user: of(self.user()), admin, people: None, sealed: Sealed }
     }
 
     /// A short text that names the principal, for throttles and idempotency keys. Holds no secret.
@@ -198,10 +201,22 @@ pub struct Visibility {
     pub org: Option<String>,
     /// The reader's account; absent for anonymous readers.
     pub user: Option<String>,
+    /// Whether the reader administers the organisation, and so sees its members' doings in the audit trail. Projects
+    /// are not among them.
+    pub admin: bool,
+    /// The names this reader may see, for views that show people: see [`super::accounts::people`].
+    pub people: Option<Arc<str>>,
     sealed: Sealed,
 }
 
 impl Visibility {
+    /// The same, with the names this reader may see.
+    #[must_use]
+    pub fn with_people(mut self, people: &str) -> Self {
+        self.people = Some(people.into());
+        self
+    }
+
     /// Whether something of `org` with this `visibility` word (`private`, `organization`, `public`) and `owner` may
     /// be seen.
     pub fn sees(&self, org: &str, visibility: &str, owner: &str) -> bool {

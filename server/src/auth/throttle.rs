@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use events::Timestamp;
 
@@ -26,55 +26,56 @@ impl<K: Hash + Eq> Throttle<K> {
         Self { limit, window_micros: i64::from(window_s) * 1_000_000, seen: Mutex::default() }
     }
 
-    /// Whether there is room for one more now.
-    ///
-    /// # Errors
-    /// The seconds to wait when there is not.
-    pub fn check(&self, key: &K, now: Timestamp) -> Result<(), u64> {
-        let mut seen = self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let Some(times) = seen.get_mut(key) else { return Ok(()) };
-        forget_before(times, now, self.window_micros);
-        if times.len() < self.limit {
-            return Ok(());
-        }
+    fn lock(&self) -> MutexGuard<'_, HashMap<K, VecDeque<Timestamp>>> {
+        self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn wait(&self, times: &VecDeque<Timestamp>, now: Timestamp) -> u64 {
         let oldest = times.front().map_or(0, |oldest| now.micros_since(*oldest));
-        Err(((self.window_micros - oldest).max(0) as u64).div_ceil(1_000_000).max(1))
+        ((self.window_micros - oldest).max(0) as u64).div_ceil(1_000_000).max(1)
     }
 
-    /// Counts one. True when this one filled the window: the first moment of being throttled.
-    pub fn count(&self, key: K, now: Timestamp) -> bool {
-        let mut seen = self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if seen.len() >= MOST_KEYS && !seen.contains_key(&key) {
-            let window = self.window_micros;
-            seen.retain(|_, times| {
-                forget_before(times, now, window);
-                !times.is_empty()
-            });
-            if seen.len() >= MOST_KEYS {
-                seen.clear();
-            }
-        }
-        let times = seen.entry(key).or_default();
-        forget_before(times, now, self.window_micros);
-        if times.len() < self.limit {
-            times.push_back(now);
-        }
-        times.len() == self.limit
-    }
-
-    /// Takes one if there is room: `check` and `count` in one.
+    /// Takes one if there is room, at once: of many who ask together no more than there is room for get one.
+    /// True when this one filled the window.
     ///
     /// # Errors
     /// The seconds to wait when there is no room.
-    pub fn take(&self, key: K, now: Timestamp) -> Result<(), u64> {
-        self.check(&key, now)?;
-        self.count(key, now);
-        Ok(())
+    pub fn take(&self, key: K, now: Timestamp) -> Result<bool, u64> {
+        let mut seen = self.lock();
+        make_room(&mut seen, &key, now, self.window_micros);
+        let times = seen.entry(key).or_default();
+        forget_before(times, now, self.window_micros);
+        if times.len() >= self.limit {
+            return Err(self.wait(times, now));
+        }
+        times.push_back(now);
+        Ok(times.len() == self.limit)
+    }
+
+    /// Takes the last one of a key back: it was no failure.
+    pub fn give_back(&self, key: &K) {
+        if let Some(times) = self.lock().get_mut(key) {
+            times.pop_back();
+        }
     }
 
     /// Forgets a key: the right password was given.
     pub fn forgive(&self, key: &K) {
-        self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(key);
+        self.lock().remove(key);
+    }
+}
+
+/// Forgets who is past, and everybody where that does not help.
+fn make_room<K: Hash + Eq>(seen: &mut HashMap<K, VecDeque<Timestamp>>, key: &K, now: Timestamp, window: i64) {
+    if seen.len() < MOST_KEYS || seen.contains_key(key) {
+        return;
+    }
+    seen.retain(|_, times| {
+        forget_before(times, now, window);
+        !times.is_empty()
+    });
+    if seen.len() >= MOST_KEYS {
+        seen.clear();
     }
 }
 
@@ -95,19 +96,36 @@ mod tests {
     #[test]
     fn the_window_slides() {
         let throttle = Throttle::new(2, 60);
-        throttle.count("a", at(0));
-        assert!(throttle.check(&"a", at(1)).is_ok());
-        assert!(throttle.count("a", at(30)));
-        assert_eq!(throttle.check(&"a", at(31)), Err(29));
-        assert!(throttle.check(&"b", at(31)).is_ok());
-        assert!(throttle.check(&"a", at(60)).is_ok());
+        assert_eq!(throttle.take("a", at(0)), Ok(false));
+        assert_eq!(throttle.take("a", at(30)), Ok(true));
+        assert_eq!(throttle.take("a", at(31)), Err(29));
+        assert_eq!(throttle.take("b", at(31)), Ok(false));
+        assert_eq!(throttle.take("a", at(60)), Ok(true));
     }
 
     #[test]
     fn a_success_forgives() {
         let throttle = Throttle::new(1, 60);
-        throttle.count("a", at(0));
+        throttle.take("a", at(0)).unwrap();
         throttle.forgive(&"a");
-        assert!(throttle.check(&"a", at(1)).is_ok());
+        assert!(throttle.take("a", at(1)).is_ok());
+        throttle.give_back(&"a");
+        assert!(throttle.take("a", at(2)).is_ok());
+    }
+
+    #[test]
+    fn of_many_who_ask_at_once_only_as_many_as_there_is_room_for_get_in() {
+        let throttle = Throttle::new(10, 60);
+        let let_in = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..64 {
+                scope.spawn(|| {
+                    if throttle.take("a", at(0)).is_ok() {
+                        let_in.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(let_in.into_inner(), 10);
     }
 }

@@ -1,5 +1,6 @@
 //! The command line: `benchtrail <command>`.
 
+mod connect;
 mod locate;
 mod ops;
 mod people;

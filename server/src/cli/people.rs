@@ -15,6 +15,7 @@ use crate::auth::accounts::{self, NewAccount};
 use crate::auth::api_tokens::{self, Owner};
 use crate::auth::{Principal, Scopes, password};
 use crate::clock;
+use crate::commands::account;
 use crate::commands::create_server_config_instance::create_server_config_instance;
 use crate::commands::{CommandError, RequestMeta};
 use crate::state::AppState;
@@ -160,12 +161,15 @@ fn said(error: CommandError) -> anyhow::Error {
 pub enum User {
     /// Make an account with a role in an organisation. Prints its password once.
     Create(CreateUser),
+    /// Set another password for an account, for somebody who lost theirs. Prints it once; their sessions end.
+    SetPassword(SetPassword),
 }
 
 impl User {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Create(create) => create.run().await,
+            Self::SetPassword(set) => set.run().await,
         }
     }
 }
@@ -189,6 +193,20 @@ impl From<RoleArg> for Role {
             RoleArg::Admin => Self::Admin,
         }
     }
+}
+
+/// The password from standard input, or one made here; true for the latter.
+fn new_password(from_stdin: bool) -> anyhow::Result<(String, bool)> {
+    if !from_stdin {
+        return Ok((password::generate(), true));
+    }
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).context("reading the password")?;
+    let password = line.trim_end_matches(['\r', '\n']).to_owned();
+    if password.is_empty() {
+        bail!("standard input held no password");
+    }
+    Ok((password, false))
 }
 
 /// Make an account with a role in an organisation. Prints its password once.
@@ -215,17 +233,7 @@ pub struct CreateUser {
 
 impl CreateUser {
     async fn run(self) -> anyhow::Result<ExitCode> {
-        let (password, made_here) = if self.password_stdin {
-            let mut line = String::new();
-            std::io::stdin().read_line(&mut line).context("reading the password")?;
-            let password = line.trim_end_matches(['\r', '\n']).to_owned();
-            if password.is_empty() {
-                bail!("standard input held no password");
-            }
-            (password, false)
-        } else {
-            (password::generate(), true)
-        };
+        let (password, made_here) = new_password(self.password_stdin)?;
         let located = Located::find(&self.dir.dir).await?;
         let made = async { self.make(&located.open(&self.dir.dir).await?, password.clone()).await }.await;
         located.close().await;
@@ -251,5 +259,44 @@ impl CreateUser {
         };
         accounts::create_account(&state.log, &state.pool, state.keys.vault(), new, actor, now).await?;
         Ok(())
+    }
+}
+
+/// Set another password for an account, for somebody who lost theirs. Prints it once; their sessions end.
+#[derive(Debug, Args)]
+pub struct SetPassword {
+    #[command(flatten)]
+    dir: DirArgs,
+    /// The organisation whose audit trail says so.
+    #[arg(long, default_value = DEFAULT_ORG, value_name = "CODE")]
+    org: String,
+    /// The e-mail the account signs in with.
+    #[arg(long, value_name = "E-MAIL")]
+    email: String,
+    /// Read the password from standard input instead of making one.
+    #[arg(long)]
+    password_stdin: bool,
+}
+
+impl SetPassword {
+    async fn run(self) -> anyhow::Result<ExitCode> {
+        let (password, made_here) = new_password(self.password_stdin)?;
+        let located = Located::find(&self.dir.dir).await?;
+        let made = async { self.make(&located.open(&self.dir.dir).await?, password.clone()).await }.await;
+        located.close().await;
+        made?;
+        println!("email: {}", self.email);
+        if made_here {
+            println!("password: {password}");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn make(&self, state: &AppState, password: String) -> anyhow::Result<()> {
+        let member = accounts::member(&state.pool, state.keys.vault(), &self.email, &self.org).await?;
+        let (user, _) = member.with_context(|| {
+            format!("there is no account {} in the organisation {}", self.email, self.org)
+        })?;
+        account::reset_password(state, &self.org, user, password, clock::now()).await.map_err(said)
     }
 }

@@ -12,6 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use super::connect::ConnectArgs;
 use super::locate::ServerFile;
 use super::{DEFAULT_ADMIN, DEFAULT_ORG, DirArgs};
 use crate::auth::accounts::{self, NewAccount};
@@ -83,6 +84,8 @@ pub struct Up {
     dir: DirArgs,
     #[command(flatten)]
     listen: ListenArgs,
+    #[command(flatten)]
+    connect: ConnectArgs,
     /// The organisation of the first account.
     #[arg(long, default_value = DEFAULT_ORG, value_name = "CODE")]
     org: String,
@@ -106,7 +109,8 @@ impl Up {
         let nats = plant.nats.clone();
         let ran = async {
             log::migrate(&database_url).await?;
-            let config = self.listen.config(&dir, listener.local_addr()?);
+            let mut config = self.listen.config(&dir, listener.local_addr()?);
+            self.connect.apply(&mut config)?;
             let state = AppState::open(&database_url, nats, config, stop.clone()).await?;
             super::ops::seed_catalogue(&state).await?;
             let first = first_account(&state, &self.org, &self.admin_email).await?;
@@ -136,6 +140,8 @@ pub struct Serve {
     dir: DirArgs,
     #[command(flatten)]
     listen: ListenArgs,
+    #[command(flatten)]
+    connect: ConnectArgs,
 }
 
 impl Serve {
@@ -151,7 +157,8 @@ impl Serve {
         let nats = plant.nats.clone();
         let dir = self.dir.dir;
         std::fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
-        let config = self.listen.config(&dir, listener.local_addr()?);
+        let mut config = self.listen.config(&dir, listener.local_addr()?);
+        self.connect.apply(&mut config)?;
         let state = AppState::open(&database_url, nats, config, stop).await?;
         let file = server_file(&state, &database_url, &nats_url);
         file.write(&dir)?;

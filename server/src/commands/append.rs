@@ -48,6 +48,11 @@ impl Maker {
         }
     }
 
+    /// For what an agent is given, because of an earlier event.
+    pub(super) fn caused(principal: &Principal, causation_id: Option<Uuid>, now: Timestamp) -> Self {
+        Self { actor: principal.actor(), correlation_id: None, causation_id, now, seed: None }
+    }
+
     /// For what the control plane does by itself.
     pub(super) fn system(causation_id: Option<Uuid>, now: Timestamp) -> Self {
         let actor = Actor { kind: ActorKind::System, id: "control-plane".to_owned() };

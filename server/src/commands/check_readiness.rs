@@ -7,8 +7,8 @@ use events::keys::ServerKey;
 use events::workload::{ScenarioSpec, WorkloadSpec};
 
 use super::catalogue::Catalogue;
-use super::{CommandError, RequestMeta, approvals, catalogue, load};
-use crate::auth::Principal;
+use super::{CommandError, RequestMeta, approvals, catalogue, hf_token, load};
+use crate::auth::{Caller, Principal};
 use crate::domain::workload::{roll_out, spec_of};
 use crate::domain::{Refusal, Server};
 use crate::readiness::{self, Facts};
@@ -31,7 +31,7 @@ pub async fn check_readiness(
     let scenarios = roll_out(&args.p_workload)?;
     let catalogue = catalogue::catalogue(state, &caller.org, &spec).await?;
     let place = place(state, &caller.org, args.p_config_code, args.p_hostname).await?;
-    judge(state, &caller.org, &catalogue, &spec, &scenarios, &place).await
+    judge(state, &caller, &catalogue, &spec, &scenarios, &place).await
 }
 
 /// Where a run is to take place, as far as that is known.
@@ -91,7 +91,7 @@ pub(super) async fn place_of(state: &AppState, key: &ServerKey) -> Result<Place,
 /// Judges a workload whose catalogue facts are loaded.
 pub(super) async fn judge(
     state: &AppState,
-    org: &str,
+    caller: &Caller,
     catalogue: &Catalogue,
     spec: &WorkloadSpec,
     scenarios: &[ScenarioSpec],
@@ -99,7 +99,9 @@ pub(super) async fn judge(
 ) -> Result<Readiness, CommandError> {
     let resolved = scenarios.first().map(|first| catalogue.resolve(spec, first, scenarios, place.gpus()));
     let unapproved = match &resolved {
-        Some(Ok(resolved)) => approvals::missing(state, org, &spec.model_code, &resolved.dangerous).await?,
+        Some(Ok(resolved)) => {
+            approvals::missing(state, &caller.org, &spec.model_code, &resolved.dangerous).await?
+        }
         _ => vec![],
     };
     let facts = Facts {
@@ -115,6 +117,7 @@ pub(super) async fn judge(
         scenarios,
         resolved: resolved.as_ref(),
         unapproved: &unapproved,
+        stored_token: hf_token::is_stored(state, &caller.org, &caller.user).await?,
     };
     Ok(readiness::check(&facts))
 }

@@ -56,6 +56,11 @@ async fn claim_next(
     if !held.is_empty() || state.work.read(|index| index.in_maintenance(&agent.server)) {
         return Ok(None);
     }
+    // Its work waits until it was bootstrapped again.
+    let oldest = state.config.timing.silence.oldest_agent;
+    if load::server(&state.log, &agent.server).await?.is_some_and(|server| server.is_too_old(oldest)) {
+        return Ok(None);
+    }
     let principal = Principal::Agent { server: agent.server.clone(), agent: agent.agent.clone() };
     let meta = RequestMeta { correlation_id: Uuid::now_v7(), idempotency_key: None, now };
     let maker = Maker::of(&principal, "claim", &meta);

@@ -1,12 +1,15 @@
 //! `create_server_config_instance`: registers a server and makes the one-time token its agent enrols with.
 
-use events::access::Role;
+use events::Event;
+use events::access::{EnrolTokenCreated, Role};
 use events::api::{CommandReply, CreateServer};
 use events::keys::ServerKey;
 use serde_json::json;
 
 use super::append::{Maker, append};
 use super::{CommandError, RequestMeta, catalogue, load, reply};
+use crate::api::bootstrap;
+use crate::auth::sessions::access_stream;
 use crate::auth::{Principal, agents};
 use crate::domain::Server;
 use crate::log::Expected;
@@ -31,17 +34,25 @@ pub async fn create_server_config_instance(
     let current = Server::load(&recorded)?;
     let events =
         Server::register(current.as_ref(), &key, args.p_comment.as_deref(), args.p_cost_per_hour_usd)?;
-    let position = if events.is_empty() {
+    let mut position = if events.is_empty() {
         recorded.last().map_or(0, |last| last.position)
     } else {
         let expected = current.as_ref().map_or(Expected::NoStream, |server| Expected::Exact(server.version));
         let maker = Maker::of(principal, "create_server_config_instance", &meta);
         append(&state.log, vec![maker.write(key.stream(), expected, &events, 0)?]).await?
     };
+    // The event first: a token that works is never missing from the audit trail.
+    let created = EnrolTokenCreated {
+        server: key.stream().to_string(),
+        expires_at: meta.now.plus_micros(agents::ENROL_TOKEN_S * 1_000_000),
+    };
+    let stream = access_stream(&caller.org, &caller.user);
+    let maker = Maker::of(principal, "create_server_config_instance", &meta);
+    let write = maker.write(stream, Expected::Any, &[Event::EnrolTokenCreated(created)], 1)?;
+    position = position.max(append(&state.log, vec![write]).await?);
     let token = agents::create_enrol_token(&state.pool, &key, &caller.user, meta.now).await?;
     let token = token.reveal();
-    let url = state.config.public_url.as_str().trim_end_matches('/');
-    let command = format!("benchtrail-agent enrol --url {url} --token {token} && benchtrail-agent run");
+    let command = bootstrap::command(&state.config, token);
     Ok(reply(
         position,
         [

@@ -64,7 +64,7 @@ pub(super) async fn start(
     let catalogue = catalogue::catalogue(state, &caller.org, &workload.spec).await?;
     let place = check_readiness::place_of(state, &server).await?;
     let readiness =
-        check_readiness::judge(state, &caller.org, &catalogue, &workload.spec, &specs, &place).await?;
+        check_readiness::judge(state, &caller, &catalogue, &workload.spec, &specs, &place).await?;
     if !readiness.ready {
         return Err(not_ready(&readiness).into());
     }

@@ -131,14 +131,15 @@ async fn look_at_servers(
     let last_seen = last_seen(state).await?;
     let silence = state.config.timing.silence;
     for (key, seen) in state.work.read(|index| index.servers()) {
-        let Some(&heard) = last_seen.get(&key) else { continue };
         // Nobody could be heard while the control plane was away: an online server's silence counts from its start.
-        let heard = if seen.state == ServerState::Online { heard.max(started_at) } else { heard };
-        if seen.observe(Some(heard), now, silence).is_empty() {
+        let heard = last_seen
+            .get(&key)
+            .map(|&heard| if seen.state == ServerState::Online { heard.max(started_at) } else { heard });
+        if seen.observe(heard, now, silence).is_empty() {
             continue;
         }
         let Some(server) = load::server(&state.log, &key).await? else { continue };
-        let events = server.observe(Some(heard), now, silence);
+        let events = server.observe(heard, now, silence);
         if events.is_empty() {
             continue;
         }

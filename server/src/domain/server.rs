@@ -21,11 +21,14 @@ pub struct Silence {
     pub stale_after_s: u32,
     /// Seconds until offline; the user guide says 10 minutes.
     pub offline_after_s: u32,
+    /// The oldest agent that this control plane understands: major, minor, patch. An older one has to be bootstrapped
+    /// again.
+    pub oldest_agent: [u32; 3],
 }
 
 impl Default for Silence {
     fn default() -> Self {
-        Self { stale_after_s: 120, offline_after_s: 600 }
+        Self { stale_after_s: 120, offline_after_s: 600, oldest_agent: [0, 1, 0] }
     }
 }
 
@@ -40,6 +43,8 @@ pub struct Server {
     pub state: ServerState,
     /// Its agent's name, once enrolled.
     pub agent: Option<String>,
+    /// Its agent's version, once enrolled.
+    pub agent_version: Option<String>,
     /// Its agent's public NATS key, once enrolled.
     pub nats_public_key: Option<String>,
     /// What it is and has, once reported.
@@ -76,6 +81,7 @@ impl Server {
             cost_per_hour_usd: event.cost_per_hour_usd,
             state: ServerState::Registered,
             agent: None,
+            agent_version: None,
             nats_public_key: None,
             capabilities: None,
             removed: false,
@@ -98,6 +104,7 @@ impl Server {
             }
             Event::ServerEnrolled(enrolled) => {
                 self.agent = Some(enrolled.agent.clone());
+                self.agent_version = Some(enrolled.agent_version.clone());
                 self.nats_public_key = Some(enrolled.nats_public_key.clone());
             }
             Event::ServerCapabilitiesReported(reported) => {
@@ -212,13 +219,26 @@ impl Server {
         })]
     }
 
+    /// Whether its agent enrolled with a version that is not understood any more.
+    pub fn is_too_old(&self, oldest: [u32; 3]) -> bool {
+        self.agent_version.as_deref().is_some_and(|version| version_of(version) < oldest)
+    }
+
     /// The state that a last heartbeat stands for, as an event where it differs. A server without a heartbeat stays
     /// registered; one that must be bootstrapped again stays so until it enrols and is heard.
     pub fn observe(&self, last_seen: Option<Timestamp>, now: Timestamp, silence: Silence) -> Vec<Event> {
-        let Some(last_seen) = last_seen else { return vec![] };
         if self.removed || self.agent.is_none() {
             return vec![];
         }
+        if self.is_too_old(silence.oldest_agent) {
+            let state = ServerState::RequiresReonboarding;
+            return if self.state == state {
+                vec![]
+            } else {
+                vec![Event::ServerStateChanged(ServerStateChanged { state })]
+            };
+        }
+        let Some(last_seen) = last_seen else { return vec![] };
         let state = state_by_silence(last_seen, now, silence);
         if state == self.state
             || (self.state == ServerState::RequiresReonboarding && state != ServerState::Online)
@@ -227,6 +247,13 @@ impl Server {
         }
         vec![Event::ServerStateChanged(ServerStateChanged { state })]
     }
+}
+
+/// The three numbers of a version such as `0.1.0-rc.1`; what is no number counts as 0.
+fn version_of(text: &str) -> [u32; 3] {
+    let core = text.trim_start_matches('v').split(['-', '+']).next().unwrap_or_default();
+    let mut numbers = core.split('.').map(|part| part.parse().unwrap_or(0));
+    std::array::from_fn(|_| numbers.next().unwrap_or(0))
 }
 
 /// Online, stale or offline: by how long ago the last heartbeat was.
@@ -270,6 +297,31 @@ mod tests {
         assert_eq!(events, [Event::ServerStateChanged(ServerStateChanged { state: ServerState::Online })]);
         server.evolve(&events[0]);
         assert_eq!(server.observe(Some(at(7)), at(8), Silence::default()), []);
+    }
+
+    #[test]
+    fn an_agent_that_is_too_old_must_be_bootstrapped_again_and_is_online_once_it_was() {
+        let silence = Silence { oldest_agent: [0, 2, 0], ..Silence::default() };
+        let mut server = enrolled();
+        let events = server.observe(Some(at(5)), at(6), silence);
+        let state = ServerState::RequiresReonboarding;
+        assert_eq!(events, [Event::ServerStateChanged(ServerStateChanged { state })]);
+        server.evolve(&events[0]);
+        assert_eq!(server.observe(Some(at(7)), at(8), silence), []);
+        for event in server.clone().enrol(&server_key(), "0.2.0-rc.1", "UKEY").unwrap() {
+            server.evolve(&event);
+        }
+        let state = ServerState::Online;
+        assert_eq!(
+            server.observe(Some(at(9)), at(10), silence),
+            [Event::ServerStateChanged(ServerStateChanged { state })]
+        );
+    }
+
+    #[test]
+    fn versions_compare_by_number() {
+        assert!(version_of("0.10.0") > version_of("0.9.3") && version_of("1") > version_of("0.99.99"));
+        assert_eq!(version_of("v1.2.3-rc.1+abc"), [1, 2, 3]);
     }
 
     #[test]

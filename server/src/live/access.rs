@@ -82,9 +82,11 @@ impl Access {
                 let owner = stream.parts().into_iter().nth(1).unwrap_or_default();
                 member(stream.org()) && (owner == SHARED || reader.user.as_deref() == Some(owner.as_str()))
             }
-            // Accounts and what they did: their own.
+            // Accounts and what they did: their own, and their organisation's administrators'.
             "user" | "access" => {
-                stream.parts().get(1).is_some_and(|user| reader.user.as_deref() == Some(user.as_str()))
+                let own =
+                    stream.parts().get(1).is_some_and(|user| reader.user.as_deref() == Some(user.as_str()));
+                own || (reader.admin && member(stream.org()))
             }
             "system" => reader.org.is_some(),
             _ => false,

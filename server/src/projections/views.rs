@@ -1,6 +1,7 @@
 //! The stable views: what the API calls them, their columns, and the tables they are made of.
 
 mod leaderboard;
+mod people;
 
 use std::sync::LazyLock;
 
@@ -46,6 +47,13 @@ pub struct ViewDef {
     pub served: bool,
     /// Whether its rows are ranked among those that a query leaves, see [`crate::queries::leaderboard`].
     pub ranked: bool,
+}
+
+impl ViewDef {
+    /// Whether it shows people by name, for which the reader has to bring the names.
+    pub fn names_people(&self) -> bool {
+        self.select.contains("app.people")
+    }
 }
 
 /// Every view.
@@ -129,6 +137,7 @@ fn build() -> Vec<ViewDef> {
     views.extend(catalogue_views::all());
     views.extend(versioned::<LlmOutputRow>("v_metrumbench_llm_outputs", "v_metrumbench_llm_outputs_history"));
     views.extend(versioned::<ResultRow>("v_benchmark_results", "v_benchmark_results_history"));
+    views.extend(people::views());
     views
 }
 
@@ -305,11 +314,13 @@ fn events() -> ViewDef {
         name: "v_events",
         select: "
             select e.position, s.stream_key as stream, e.version, e.event_type as type, e.schema_version, k.org,
-                   e.actor_kind, e.actor_id, e.occurred_at, e.recorded_at, e.event_id::text as event_id,
+                   e.actor_kind, e.actor_id, p.known -> e.actor_id ->> 'n' as actor_name, e.occurred_at, e.recorded_at, e.event_id::text as event_id,
                    e.causation_id::text as causation_id, e.correlation_id::text as correlation_id,
                    encode(e.hash, 'hex') as hash, a.visibility, a.owner
               from public.events e
               join public.streams s on s.stream_no = e.stream_no
+              cross join (
+                   select coalesce(nullif(current_setting('app.people', true), ''), '{}')::jsonb as known) p
               cross join lateral (
                    select split_part(s.stream_key, '/', 1) as kind, split_part(s.stream_key, '/', 2) as org,
                           split_part(s.stream_key, '/', 3) as second) k
@@ -321,7 +332,8 @@ fn events() -> ViewDef {
                    select 'public', ''
                     where k.kind in ('model', 'framework', 'config', 'tool', 'accelerator', 'engine_args_set') and k.org = '_'
                    union all
-                   select 'private', k.second where k.kind = 'access'
+                   select case when (select current_setting('app.role', true)) = 'admin' then 'organization'
+                               else 'private' end, k.second where k.kind = 'access'
                    union all
                    select case when k.second = '_' then 'organization' else 'private' end, k.second
                     where k.kind = 'saved_view'
@@ -344,6 +356,7 @@ fn events() -> ViewDef {
             column("org", Kind::Text),
             column("actor_kind", Kind::Text),
             column("actor_id", Kind::Text),
+            column("actor_name", Kind::Text),
             column("occurred_at", Kind::Time),
             column("recorded_at", Kind::Time),
             column("event_id", Kind::Text),

@@ -3,6 +3,7 @@
 //! Every query takes a [`Visibility`]: there is no way to ask without saying for whom. The reader's database role and
 //! its row policies are the second lock behind the condition that every query carries itself.
 
+pub mod activity;
 pub mod as_of;
 pub mod encode;
 mod export;
@@ -50,10 +51,16 @@ impl From<QueryError> for Failure {
 /// # Errors
 /// The database does not answer.
 pub async fn act_for(conn: &mut sqlx::PgConnection, visibility: &Visibility) -> Result<(), sqlx::Error> {
-    sqlx::query("select set_config('app.org', $1, true), set_config('app.user', $2, true)")
-        .bind(visibility.org.as_deref().unwrap_or_default())
-        .bind(visibility.user.as_deref().unwrap_or_default())
-        .execute(conn)
+    let admin = if visibility.admin { "admin" } else { "" };
+    sqlx::query(
+        "select set_config('app.org', $1, true), set_config('app.user', $2, true), set_config('app.role', $3, true),
+                set_config('app.people', $4, true)",
+    )
+    .bind(visibility.org.as_deref().unwrap_or_default())
+    .bind(visibility.user.as_deref().unwrap_or_default())
+    .bind(admin)
+    .bind(visibility.people.as_deref().unwrap_or("{}"))
+    .execute(conn)
         .await?;
     Ok(())
 }

@@ -50,6 +50,8 @@ pub struct Facts<'a> {
     pub scenarios: &'a [ScenarioSpec],
     /// The commands of the first scenario, or why there are none.
     pub resolved: Option<&'a Result<Resolved, Refusal>>,
+    /// Whether a Hugging Face token is stored that the caller's job would be given.
+    pub stored_token: bool,
     /// The arguments among them that load code or read paths and are not approved.
     pub unapproved: &'a [DangerousArg],
 }

@@ -170,9 +170,15 @@ pub(super) fn token_present(facts: &Facts<'_>) -> Finding {
             "{code} is gated; the host has a Hugging Face token, or the model itself."
         ));
     }
+    if facts.stored_token {
+        return Finding::ok(format!(
+            "{code} is gated; a stored Hugging Face token is given to the job's agent."
+        ));
+    }
     let message = format!("{code} is gated: its weights are given only to holders of an accepted token.");
     let cures = vec![
         link(&format!("https://huggingface.co/{code}"), "Accept the model's licence on Hugging Face."),
+        advice("Store a token under Profile (set_hf_token); it is given to the agent of the job alone."),
         host("HF_TOKEN=…", "Set HF_TOKEN on the host, in the agent's environment, and restart the agent."),
     ];
     let known = secrets.is_some() && !facts.model.unverified.iter().any(|field| field == "gated");

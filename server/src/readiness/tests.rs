@@ -18,6 +18,7 @@ struct World {
     accelerator: Option<AcceleratorRegistered>,
     set: Option<SetInForce>,
     unapproved: Vec<DangerousArg>,
+    stored_token: bool,
     sidecars: BTreeMap<String, FrameworkRegistered>,
     model: ModelRegistered,
     framework: FrameworkRegistered,
@@ -68,6 +69,7 @@ impl World {
             cost_per_hour_usd: None,
             state: ServerState::Online,
             agent: Some(server_key().agent()),
+            agent_version: None,
             nats_public_key: None,
             capabilities: Some(capabilities),
             removed: false,
@@ -86,6 +88,7 @@ impl World {
             accelerator: None,
             set: None,
             unapproved: vec![],
+            stored_token: false,
             sidecars: BTreeMap::new(),
             model: *model_facts,
             framework: *facts,
@@ -128,6 +131,7 @@ impl World {
             accelerator: self.accelerator.as_ref(),
             set: self.set.as_ref(),
             unapproved: &self.unapproved,
+            stored_token: self.stored_token,
             model: &self.model,
             framework: &self.framework,
             tool: &self.tool,
@@ -214,6 +218,13 @@ fn a_model_file_must_be_on_the_host() {
     let check = world.found("model_present");
     assert_eq!(check.result, "fails");
     assert!(check.message.contains("other/model"), "{}", check.message);
+}
+
+#[test]
+fn a_stored_token_serves_for_a_gated_model() {
+    let mut world = World::vllm("meta-llama/Llama-3.1-8B-Instruct", 1, 80.0);
+    world.stored_token = true;
+    assert_eq!(world.result("token_present"), "ok");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ed25519_dalek::{Signer, SigningKey};
 
 pub use files::write_private;
-pub use tokens::{Secret, SecretKind, sha256};
+pub use tokens::{Hidden, Secret, SecretKind, sha256};
 pub use vault::Vault;
 
 /// What can go wrong with keys and sealed values.

@@ -15,6 +15,8 @@ pub enum SecretKind {
     Enrol,
     /// A session in a cookie, `bt_s_…`.
     Session,
+    /// The secret in an invitation's link, `bt_i_…`.
+    Invitation,
 }
 
 impl SecretKind {
@@ -25,12 +27,13 @@ impl SecretKind {
             Self::Agent => "bt_a_",
             Self::Enrol => "bt_e_",
             Self::Session => "bt_s_",
+            Self::Invitation => "bt_i_",
         }
     }
 
     /// The kind of a secret, by its prefix.
     pub fn of(text: &str) -> Option<Self> {
-        [Self::User, Self::Agent, Self::Enrol, Self::Session]
+        [Self::User, Self::Agent, Self::Enrol, Self::Session, Self::Invitation]
             .into_iter()
             .find(|kind| text.starts_with(kind.prefix()))
     }
@@ -61,6 +64,28 @@ impl Secret {
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Secret(…)")
+    }
+}
+
+/// A secret that was configured or is on its way to somebody: never shown by `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hidden(zeroize::Zeroizing<String>);
+
+impl Hidden {
+    /// Hides a text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(zeroize::Zeroizing::new(text.into()))
+    }
+
+    /// The text.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hidden(…)")
     }
 }
 

@@ -140,9 +140,14 @@ pub fn rejected(outcome: &ItemOutcome) -> &str {
 
 /// Creates a project with one workload of `scenarios` scenarios on the simulator; gives its code.
 pub async fn project(member: &Client, code: &str, scenarios: u32) {
+    project_with(member, code, scenarios, "google/gemma-3-270m").await;
+}
+
+/// The same, of another model.
+pub async fn project_with(member: &Client, code: &str, scenarios: u32, model: &str) {
     let concurrency: Vec<u32> = (1..=scenarios).collect();
     let workload = json!({
-        "p_workload_code": "w", "p_model_code": "google/gemma-3-270m", "p_framework_code": "refserver",
+        "p_workload_code": "w", "p_model_code": model, "p_framework_code": "refserver",
         "p_framework_version": "0.1.0", "p_tool_code": "metrumbench-llm",
         "p_scenarios": {"p_concurrency": concurrency, "p_input_sequence_length": [64], "p_output_sequence_length": [16],
                         "p_num_requests": 4},
@@ -205,11 +210,18 @@ impl Plane {
 
     /// Waits until an event of this type stands after a position.
     pub async fn until_type_after(&self, position: i64, event_type: &str) {
+        self.until_types_after(position, event_type, 1).await;
+    }
+
+    /// Waits until so many events of this type stand after a position.
+    pub async fn until_types_after(&self, position: i64, event_type: &str, count: usize) {
         let mut head = self.state.log.watch();
         let waiting = async {
             loop {
                 head.mark_unchanged();
-                if self.types_after(position).await.iter().any(|found| found == event_type) {
+                if self.types_after(position).await.iter().filter(|found| *found == event_type).count()
+                    >= count
+                {
                     return;
                 }
                 head.changed().await.unwrap();

@@ -33,7 +33,16 @@ fn planned_on(gpus: u32, commands: Value, policy: &str) -> Result<Plan, Refusal>
     .unwrap();
     let job = job(commands);
     let place = Place::of(&policy.work_dir, &policy.log_dir, &job.job, job.attempt);
-    plan(&Given { job: &job, policy: &policy, place: &place, port: 9001, gpus, marker: "m" })
+    let released = [("HF_TOKEN".to_owned(), "hf_released".to_owned())].into();
+    plan(&Given {
+        job: &job,
+        policy: &policy,
+        place: &place,
+        port: 9001,
+        gpus,
+        marker: "m",
+        released: &released,
+    })
 }
 
 fn refusal(commands: Value, policy: &str) -> String {
@@ -173,4 +182,16 @@ fn the_environments_values_are_filled_too_and_companions_are_started_beside() {
     assert!(refusal(commands, "").contains("OLLAMA_HOST"));
     let forbidden = json!({"serve_argv": ["env"], "companions": [{"name": "x", "argv": ["sh", "-c", "id"]}]});
     assert!(refusal(forbidden, "").contains("not allowed by this host's policy"));
+}
+
+#[test]
+fn a_released_token_is_in_the_model_servers_environment_alone_and_where_the_policy_allows_it() {
+    let commands = json!({"serve_argv": ["env"], "tool_argv": ["env"]});
+    let plan = planned(commands.clone(), "secret_env=['HF_TOKEN']").unwrap();
+    let serve = &plan.serve[0];
+    // A host's own value would go first; the tests' environment has none.
+    assert_eq!(serve.env.get("HF_TOKEN").map(String::as_str), Some("hf_released"));
+    assert!(!plan.tool.env.contains_key("HF_TOKEN") && !serve.argv.concat().contains("hf_released"));
+    let plan = planned(commands, "secret_env=[]\nenv=['PATH']").unwrap();
+    assert!(!plan.serve[0].env.contains_key("HF_TOKEN"));
 }

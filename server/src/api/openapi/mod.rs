@@ -114,6 +114,7 @@ fn security(access: Access) -> Value {
         Access::Anyone => json!([{}, {"token": []}, {"session": []}]),
         Access::Person(_) => json!([{"token": []}, {"session": []}]),
         Access::Agent => json!([{"agent": []}]),
+        Access::Session => json!([{"session": []}]),
     }
 }
 

@@ -8,6 +8,7 @@ pub mod jobs;
 pub mod leaderboard;
 pub mod logs;
 pub mod outputs;
+pub mod people;
 pub mod projects;
 pub mod result_rows;
 pub mod results;
@@ -35,5 +36,6 @@ pub fn registry() -> Vec<Box<dyn Projection>> {
         Box::new(logs::Logs::default()),
         Box::new(saved_views::SavedViews::default()),
         Box::new(artifacts::Artifacts::default()),
+        Box::new(people::People::default()),
     ]
 }

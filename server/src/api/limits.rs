@@ -1,0 +1,176 @@
+//! How much one principal may ask a second: a token bucket for each, by the cell rate algorithm. The page's own files are
+//! not counted.
+
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use governor::clock::{Clock as _, DefaultClock};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use http::StatusCode;
+
+use super::error::Failure;
+use super::extract::RequestContext;
+use crate::auth::Principal;
+use crate::state::AppState;
+
+/// Requests a second, and how many may come at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// In the long run.
+    pub per_second: NonZeroU32,
+    /// At once, after a silence.
+    pub burst: NonZeroU32,
+}
+
+impl Rate {
+    /// A rate; at least one of each.
+    pub fn new(per_second: u32, burst: u32) -> Self {
+        let at_least_one = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+        Self { per_second: at_least_one(per_second), burst: at_least_one(burst) }
+    }
+
+    fn quota(self) -> Quota {
+        Quota::per_second(self.per_second).allow_burst(self.burst)
+    }
+}
+
+/// The rates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rates {
+    /// Of each person, and each API token.
+    pub person: Rate,
+    /// Of each address from which nobody is signed in.
+    pub anonymous: Rate,
+    /// Of each agent.
+    pub agent: Rate,
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        Self { person: Rate::new(2000, 4000), anonymous: Rate::new(100, 1000), agent: Rate::new(500, 2000) }
+    }
+}
+
+/// The buckets.
+#[derive(Debug)]
+pub struct Limits {
+    people: DefaultKeyedRateLimiter<String>,
+    addresses: DefaultKeyedRateLimiter<IpAddr>,
+    agents: DefaultKeyedRateLimiter<String>,
+}
+
+impl Limits {
+    /// Full buckets of these rates.
+    pub fn new(rates: Rates) -> Self {
+        Self {
+            people: RateLimiter::keyed(rates.person.quota()),
+            addresses: RateLimiter::keyed(rates.anonymous.quota()),
+            agents: RateLimiter::keyed(rates.agent.quota()),
+        }
+    }
+
+    /// Takes one.
+    ///
+    /// # Errors
+    /// The seconds to wait where the bucket is empty.
+    pub fn take(&self, principal: &Principal, address: IpAddr) -> Result<(), u64> {
+        let taken = match principal {
+            Principal::System => return Ok(()),
+            Principal::Anonymous => self.addresses.check_key(&network_of(address)),
+            Principal::Agent { .. } => self.agents.check_key(&principal.fingerprint()),
+            Principal::User { .. } | Principal::Token { .. } => {
+                self.people.check_key(&principal.fingerprint())
+            }
+        };
+        taken.map_err(|not_until| {
+            let wait = not_until.wait_time_from(DefaultClock::default().now());
+            wait.as_millis().div_ceil(1000).max(1) as u64
+        })
+    }
+
+    /// Forgets whose buckets are full again.
+    pub fn clean_up(&self) {
+        self.people.retain_recent();
+        self.addresses.retain_recent();
+        self.agents.retain_recent();
+    }
+}
+
+/// Whom an address stands for: of IPv6 the network of 64 bits, which one customer has.
+fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            IpAddr::from([a, b, c, d, 0, 0, 0, 0])
+        }
+        v4 => v4,
+    }
+}
+
+/// Refuses who asks too much: 429, with the time to wait.
+pub async fn limit(
+    State(state): State<AppState>,
+    principal: Principal,
+    context: RequestContext,
+    request: Request,
+    next: Next,
+) -> Response {
+    if !request.uri().path().starts_with("/api/") {
+        return next.run(request).await;
+    }
+    match state.limits.take(&principal, context.address) {
+        Ok(()) => next.run(request).await,
+        Err(seconds) => {
+            let mut failure = Failure::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "rate_limited",
+                "too many requests in a short time",
+                format!(
+                    "wait {seconds} s, then go on more slowly; a stream (/api/live) or an export takes one request"
+                ),
+            );
+            failure.retry_after_s = Some(seconds);
+            failure.into_response()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> Limits {
+        let few = Rate::new(1, 3);
+        Limits::new(Rates { person: few, anonymous: few, agent: few })
+    }
+
+    #[test]
+    fn each_principal_has_a_bucket_of_its_own() {
+        let limits = limits();
+        let home: IpAddr = "192.0.2.1".parse().unwrap();
+        let person = |id: &str| Principal::User {
+            id: id.into(),
+            org: "acme".into(),
+            role: events::access::Role::Viewer,
+        };
+        for _ in 0..3 {
+            limits.take(&person("ann"), home).unwrap();
+        }
+        assert!((1..=2).contains(&limits.take(&person("ann"), home).unwrap_err()));
+        limits.take(&person("bob"), home).unwrap();
+        limits.take(&Principal::Anonymous, home).unwrap();
+    }
+
+    #[test]
+    fn who_has_a_whole_network_has_one_bucket() {
+        let limits = limits();
+        let taken = (1..=6u16).filter(|n| {
+            let address = IpAddr::from([0x2001, 0xdb8, 1, 2, *n, *n, *n, *n]);
+            limits.take(&Principal::Anonymous, address).is_ok()
+        });
+        assert_eq!(taken.count(), 3);
+    }
+}
