@@ -25,6 +25,7 @@ pub fn capabilities(policy: &Policy, accelerators: &Accelerators) -> HostCapabil
         accept_dangerous: Some(policy.accept_dangerous),
         env: Some(policy.env.clone()),
         secrets: Some(policy.secrets_present()),
+        snapshots: crate::job::snapshots_present(&policy.snapshots),
         clock_offset_ms: None,
     }
 }

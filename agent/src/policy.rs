@@ -25,6 +25,9 @@ pub struct Policy {
     /// Models on this host: code → path or id that replaces `{agent.model}`.
     #[serde(default)]
     pub models: BTreeMap<String, String>,
+    /// Snapshots of inputs on this host: code → the folder that holds their rows (`manifest.jsonl` or `prompts.jsonl`).
+    #[serde(default)]
+    pub snapshots: BTreeMap<String, PathBuf>,
     /// Names of environment variables that a started process may have.
     #[serde(default)]
     pub env: Vec<String>,
@@ -141,7 +144,10 @@ impl Policy {
     }
 
     fn check(&self) -> Result<(), String> {
-        let all = [&self.work_dir, &self.log_dir].into_iter().chain(&self.search_dirs);
+        let all = [&self.work_dir, &self.log_dir]
+            .into_iter()
+            .chain(&self.search_dirs)
+            .chain(self.snapshots.values());
         if let Some(relative) = all.chain(self.executables.values().flatten()).find(|p| p.is_relative()) {
             return Err(format!("{} is a relative path: write an absolute one", relative.display()));
         }
@@ -264,6 +270,9 @@ use_nats = true
 # An interpreter runs whatever it is handed: allow python3 only where every workload of your organisation is trusted.
 [executables]
 metrumbench-llm = []
+metrumbench-vlm = []
+metrumbench-asr = []
+metrumbench-imagegen = []
 benchtrail-refserver = []
 llama-server = []
 vllm = []
@@ -272,7 +281,17 @@ vllm = []
 # text-generation-launcher = []
 # ollama = []
 # lmcache = []
+# Third-party tools, once they are installed on this host:
+# genai-perf = []
+# inferencex = []
+# kv-cache-offload = []
+# kyai = []
 # python3 = ["/usr/bin/python3"]
+
+# Inputs on this host: the prompt source's code = the folder with its rows. For audio: manifest.jsonl and transcripts.jsonl,
+# else prompts.jsonl; relative paths in the rows count from the folder.
+[snapshots]
+# librispeech-test-clean = "/data/librispeech/test-clean"
 
 # Models on this host: the code in the catalogue = a path, or the id the framework loads by itself.
 [models]

@@ -47,6 +47,11 @@ impl StateDir {
         self.root.join("identity.json")
     }
 
+    /// The rows of prompt sources, kept by their hash.
+    pub fn sources(&self) -> PathBuf {
+        self.root.join("sources")
+    }
+
     /// The policy, unless another file was named.
     pub fn policy(&self) -> PathBuf {
         self.root.join("agent.toml")

@@ -13,6 +13,8 @@ use crate::project::ProjectVisibility;
 use crate::timestamp::Timestamp;
 use crate::workload::ScenarioSpec;
 
+pub use crate::api_tools::{ContentFormat, CreatePromptSource, ImportResults, IngestInferencexResults};
+pub use crate::matrix::ScenarioMatrix;
 pub use people::*;
 
 /// Every error of the API, in PostgREST's shape.
@@ -111,67 +113,14 @@ pub struct WorkloadInput {
     /// The endpoint, for framework `openai`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_endpoint_url: Option<String>,
+    /// The source of the inputs; absent means what the tool makes up, where it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_prompt_source_code: Option<String>,
     /// Keep one model server for all jobs of a run.
     #[serde(default)]
     pub p_keep_server: bool,
     /// The matrix that multiplies out into scenarios.
     pub p_scenarios: ScenarioMatrix,
-}
-
-/// The chips of the scenario matrix.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct ScenarioMatrix {
-    /// Requests in flight at once; each value is a row of scenarios.
-    pub p_concurrency: Vec<u32>,
-    /// Target prompt lengths, tokens.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub p_input_sequence_length: Vec<u32>,
-    /// Target answer lengths, tokens.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub p_output_sequence_length: Vec<u32>,
-    /// Requests a scenario; absent means max(200, 10 × concurrency).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p_num_requests: Option<u32>,
-    /// Hard cap on generated tokens; absent means the output length.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p_max_tokens: Option<u32>,
-    /// Whether answers are consumed as a stream.
-    #[serde(default = "yes")]
-    pub p_streaming: bool,
-}
-
-fn yes() -> bool {
-    true
-}
-
-impl ScenarioMatrix {
-    /// Rolls the chips out: concurrency varies fastest, then input, then output length.
-    /// The order is the order in which a run executes them.
-    pub fn roll_out(&self) -> Vec<ScenarioSpec> {
-        let axis = |values: &[u32]| -> Vec<Option<u32>> {
-            if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
-        };
-        let mut scenarios = Vec::new();
-        for isl in axis(&self.p_input_sequence_length) {
-            for osl in axis(&self.p_output_sequence_length) {
-                for &concurrency in &self.p_concurrency {
-                    scenarios.push(ScenarioSpec {
-                        concurrency,
-                        input_sequence_length: isl,
-                        output_sequence_length: osl,
-                        num_requests: self
-                            .p_num_requests
-                            .unwrap_or_else(|| concurrency.saturating_mul(10).max(200)),
-                        max_tokens: self.p_max_tokens,
-                        streaming: self.p_streaming,
-                    });
-                }
-            }
-        }
-        scenarios
-    }
 }
 
 /// `POST /api/rpc/create_project`. Keys in the answer: `project_code`, `workload_codes`.
@@ -190,6 +139,55 @@ pub struct CreateProject {
     /// Its workloads.
     #[serde(default)]
     pub p_workloads: Vec<WorkloadInput>,
+    /// Execute the one workload at once; absent saves the project as a draft, whose workloads are executed one by one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_execute: Option<ExecuteOn>,
+}
+
+/// Where to execute.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ExecuteOn {
+    /// The server's configuration.
+    pub p_config_code: String,
+    /// The server's host name.
+    pub p_hostname: String,
+}
+
+/// `POST /api/rpc/clone_workload`: the same workload again with its scenarios, as a draft. Keys in the answer:
+/// `project_code`, `workload_code`, `scenario_codes`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct CloneWorkload {
+    /// The project it is in.
+    pub p_project_code: String,
+    /// The workload.
+    pub p_workload_code: String,
+    /// The project that gets it; absent means the workload's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_target_project_code: Option<String>,
+    /// The new workload's code.
+    pub p_new_workload_code: String,
+    /// Its display name; absent means the workload's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_name: Option<String>,
+    /// Another framework version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_framework_version: Option<String>,
+    /// Another numeric format of the weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_quantization: Option<String>,
+    /// Engine arguments to set beside or instead of those there; null removes one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub p_engine_args: BTreeMap<String, Value>,
+    /// Tool arguments to set beside or instead of those there; null removes one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub p_tool_args: BTreeMap<String, Value>,
+    /// Another source of the inputs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_prompt_source_code: Option<String>,
 }
 
 /// `POST /api/rpc/create_workload`. Keys in the answer: `workload_code`, `scenario_codes`.
@@ -315,26 +313,6 @@ pub struct Rerun {
     /// Only the scenarios whose jobs failed.
     #[serde(default)]
     pub p_only_failed: bool,
-}
-
-/// `POST /api/rpc/clone_workload`: the same workload and scenarios under another code.
-/// Keys in the answer: `project_code`, `workload_code`, `scenario_codes`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct CloneWorkload {
-    /// The project.
-    pub p_project_code: String,
-    /// The workload.
-    pub p_workload_code: String,
-    /// The clone's code.
-    pub p_new_workload_code: String,
-    /// The clone's display name; absent means the workload's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p_name: Option<String>,
-    /// The project that gets it; absent means the workload's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p_target_project_code: Option<String>,
 }
 
 /// `POST /api/rpc/set_server_maintenance`: a server in maintenance gets no new job. Keys in the answer: `server`.
@@ -699,28 +677,4 @@ pub struct LiveHead {
     pub position: i64,
     /// The position of the last event that matched this client's topics, 0 for none.
     pub previous: i64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn chips_multiply_out() {
-        let matrix = ScenarioMatrix {
-            p_concurrency: vec![1, 32],
-            p_input_sequence_length: vec![512, 2048],
-            p_output_sequence_length: vec![256],
-            p_num_requests: None,
-            p_max_tokens: None,
-            p_streaming: true,
-        };
-        let codes: Vec<String> = matrix.roll_out().iter().map(ScenarioSpec::code).collect();
-        assert_eq!(
-            codes,
-            ["c1-isl512-osl256", "c32-isl512-osl256", "c1-isl2048-osl256", "c32-isl2048-osl256"]
-        );
-        assert_eq!(matrix.roll_out()[0].num_requests, 200);
-        assert_eq!(matrix.roll_out()[1].num_requests, 320);
-    }
 }

@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 
 use crate::upcast::upcast;
 use crate::{
-    access, catalogue, job, project, quality, run, saved_view, server_host, system, telemetry, tool_output,
-    workload,
+    access, catalogue, job, project, prompt_source, quality, run, saved_view, server_host, system, telemetry,
+    tool_output, workload,
 };
 
 /// Why an event could not be read.
@@ -91,6 +91,10 @@ pub enum Event {
     JobRetried(job::JobRetried),
     /// `tool_output.recorded`, see [`tool_output::ToolOutputRecorded`].
     ToolOutputRecorded(Box<tool_output::ToolOutputRecorded>),
+    /// `tool_output.external`, see [`tool_output::ExternalOutputRecorded`].
+    ExternalOutputRecorded(Box<tool_output::ExternalOutputRecorded>),
+    /// `tool_output.imported`, see [`tool_output::ToolOutputImported`].
+    ToolOutputImported(Box<tool_output::ToolOutputImported>),
     /// `telemetry.sampled`, see [`telemetry::TelemetrySampled`].
     TelemetrySampled(telemetry::TelemetrySampled),
     /// `progress.reported`, see [`tool_output::ProgressReported`].
@@ -133,6 +137,10 @@ pub enum Event {
     ApprovalGranted(catalogue::ApprovalGranted),
     /// `approval.revoked`, see [`catalogue::ApprovalRevoked`].
     ApprovalRevoked(catalogue::ApprovalRevoked),
+    /// `prompt_source.created`, see [`prompt_source::PromptSourceCreated`].
+    PromptSourceCreated(Box<prompt_source::PromptSourceCreated>),
+    /// `prompt_source.calibrated`, see [`prompt_source::PromptSourceCalibrated`].
+    PromptSourceCalibrated(prompt_source::PromptSourceCalibrated),
     /// `org.created`, see [`access::OrgCreated`].
     OrgCreated(access::OrgCreated),
     /// `org.renamed`, see [`access::OrgRenamed`].
@@ -221,6 +229,8 @@ pub const EVENT_TYPES: &[&str] = &[
     "job.lost",
     "job.retried",
     "tool_output.recorded",
+    "tool_output.external",
+    "tool_output.imported",
     "telemetry.sampled",
     "progress.reported",
     "log.lines",
@@ -242,6 +252,8 @@ pub const EVENT_TYPES: &[&str] = &[
     "engine_args_set.archived",
     "approval.granted",
     "approval.revoked",
+    "prompt_source.created",
+    "prompt_source.calibrated",
     "org.created",
     "org.renamed",
     "org.member_role_set",
@@ -301,6 +313,8 @@ impl Event {
             Self::JobLost(_) => "job.lost",
             Self::JobRetried(_) => "job.retried",
             Self::ToolOutputRecorded(_) => "tool_output.recorded",
+            Self::ExternalOutputRecorded(_) => "tool_output.external",
+            Self::ToolOutputImported(_) => "tool_output.imported",
             Self::TelemetrySampled(_) => "telemetry.sampled",
             Self::ProgressReported(_) => "progress.reported",
             Self::LogLines(_) => "log.lines",
@@ -322,6 +336,8 @@ impl Event {
             Self::EngineArgsSetArchived(_) => "engine_args_set.archived",
             Self::ApprovalGranted(_) => "approval.granted",
             Self::ApprovalRevoked(_) => "approval.revoked",
+            Self::PromptSourceCreated(_) => "prompt_source.created",
+            Self::PromptSourceCalibrated(_) => "prompt_source.calibrated",
             Self::OrgCreated(_) => "org.created",
             Self::OrgRenamed(_) => "org.renamed",
             Self::MemberRoleSet(_) => "org.member_role_set",
@@ -392,6 +408,8 @@ impl Event {
             Self::JobLost(payload) => json(payload),
             Self::JobRetried(payload) => json(payload),
             Self::ToolOutputRecorded(payload) => json(payload),
+            Self::ExternalOutputRecorded(payload) => json(payload),
+            Self::ToolOutputImported(payload) => json(payload),
             Self::TelemetrySampled(payload) => json(payload),
             Self::ProgressReported(payload) => json(payload),
             Self::LogLines(payload) => json(payload),
@@ -413,6 +431,8 @@ impl Event {
             Self::EngineArgsSetArchived(payload) => json(payload),
             Self::ApprovalGranted(payload) => json(payload),
             Self::ApprovalRevoked(payload) => json(payload),
+            Self::PromptSourceCreated(payload) => json(payload),
+            Self::PromptSourceCalibrated(payload) => json(payload),
             Self::OrgCreated(payload) => json(payload),
             Self::OrgRenamed(payload) => json(payload),
             Self::MemberRoleSet(payload) => json(payload),
@@ -485,6 +505,8 @@ impl Event {
             "job.lost" => Self::JobLost(read.payload()?),
             "job.retried" => Self::JobRetried(read.payload()?),
             "tool_output.recorded" => Self::ToolOutputRecorded(read.payload()?),
+            "tool_output.external" => Self::ExternalOutputRecorded(read.payload()?),
+            "tool_output.imported" => Self::ToolOutputImported(read.payload()?),
             "telemetry.sampled" => Self::TelemetrySampled(read.payload()?),
             "progress.reported" => Self::ProgressReported(read.payload()?),
             "log.lines" => Self::LogLines(read.payload()?),
@@ -506,6 +528,8 @@ impl Event {
             "engine_args_set.archived" => Self::EngineArgsSetArchived(read.payload()?),
             "approval.granted" => Self::ApprovalGranted(read.payload()?),
             "approval.revoked" => Self::ApprovalRevoked(read.payload()?),
+            "prompt_source.created" => Self::PromptSourceCreated(read.payload()?),
+            "prompt_source.calibrated" => Self::PromptSourceCalibrated(read.payload()?),
             "org.created" => Self::OrgCreated(read.payload()?),
             "org.renamed" => Self::OrgRenamed(read.payload()?),
             "org.member_role_set" => Self::MemberRoleSet(read.payload()?),
@@ -564,6 +588,9 @@ pub use crate::upcast::current_schema_version;
 
 /// The kind of stream events of this type live in, see [`crate::keys::KINDS`].
 pub fn stream_kind(event_type: &str) -> Option<&'static str> {
+    if event_type == "tool_output.imported" {
+        return Some("import");
+    }
     Some(match event_type.split('.').next()? {
         "project" => "project",
         "workload" => "workload",
@@ -583,6 +610,7 @@ pub fn stream_kind(event_type: &str) -> Option<&'static str> {
         "accelerator" => "accelerator",
         "engine_args_set" => "engine_args_set",
         "approval" => "approval",
+        "prompt_source" => "prompt_source",
         "org" => "org",
         "user" => "user",
         "access" => "access",

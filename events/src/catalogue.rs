@@ -301,6 +301,18 @@ pub struct ToolRegistered {
     /// one endpoint only, for which one replica is started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub endpoints_argv: Vec<String>,
+    /// Arguments that the control plane sets unless the workload does, where the tool's own default will not do.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub defaults: BTreeMap<String, Value>,
+    /// The frameworks whose endpoints it measures; empty for any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub frameworks: Vec<String>,
+    /// How a host gets it, where it is not part of the agent: what readiness says as the cure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub install: Option<String>,
+    /// The model families it measures; empty for any of its modality.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub families: Vec<String>,
 }
 
 /// The arguments of a sidecar that a set of engine arguments needs beside the model server.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::keys::ServerKey;
+use crate::prompt_source::PromptSourceRef;
 use crate::workload::{ScenarioSpec, WorkloadSpec};
 
 /// Where a job stands.
@@ -119,6 +120,9 @@ pub struct ResolvedCommands {
     pub endpoint_url: Option<String>,
     /// The templates used, for example `llama-cpp/b6000/serve`.
     pub templates: Vec<String>,
+    /// The source of its inputs, where it is one with a code: what `{agent.prompts}` stands for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_source: Option<PromptSourceRef>,
     /// Flags among the arguments that load code or read paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dangerous_flags: Vec<String>,
@@ -213,6 +217,9 @@ pub struct JobRunning {
     pub tool_version: String,
     /// Seconds the model server took to become ready.
     pub ready_after_s: f64,
+    /// SHA-256 of the prompt source's rows as they lie on the host, hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_source_sha256: Option<String>,
     /// The model ids the endpoint listed, as evidence of what was served.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub served_models: Vec<String>,

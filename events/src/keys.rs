@@ -7,7 +7,7 @@
 mod entity;
 mod stream;
 
-pub use entity::{JobKey, ProjectKey, RunKey, ScenarioKey, ServerKey, WorkloadKey};
+pub use entity::{ImportKey, JobKey, ProjectKey, RunKey, ScenarioKey, ServerKey, WorkloadKey};
 pub use stream::StreamKey;
 
 /// The organisation of platform-wide streams (frameworks, models, tools, accounts).
@@ -80,6 +80,8 @@ pub const KINDS: &[&str] = &[
     "telemetry",
     "progress",
     "logs",
+    "import",
+    "prompt_source",
     "server",
     "config",
     "model",

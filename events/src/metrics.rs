@@ -41,6 +41,7 @@ pub struct Metric {
 
 use Direction::{Higher, Lower, Neutral};
 
+use crate::metrics_external::EXTERNAL;
 use crate::metrics_stems::{COUNTS, DURATIONS, OTHER_DURATIONS, RATIOS};
 use crate::metrics_table::{Entry, SINGLE};
 
@@ -50,7 +51,7 @@ fn of(column: &str, label: String, unit: &'static str, direction: Direction, def
 
 /// Looks a column up.
 pub fn metric(column: &str) -> Option<Metric> {
-    if let Some(e) = SINGLE.iter().find(|e| e.0 == column) {
+    if let Some(e) = SINGLE.iter().chain(EXTERNAL).find(|e| e.0 == column) {
         return Some(of(column, e.1.to_owned(), e.2, e.3, e.4.to_owned()));
     }
     // Longest stem first: `tpot_excl_first_avg_ms` is not a statistic of `tpot`.
@@ -138,7 +139,7 @@ fn statistic_definition(stat: &str) -> &'static str {
 
 /// Every column with a definition, for documentation and the API.
 pub fn all() -> Vec<Metric> {
-    let mut columns: Vec<String> = SINGLE.iter().map(|e| e.0.to_owned()).collect();
+    let mut columns: Vec<String> = SINGLE.iter().chain(EXTERNAL).map(|e| e.0.to_owned()).collect();
     columns.extend(crate::summary_columns::column_names());
     let statistics = |e: &Entry, unit: &str| {
         let stem = e.0;

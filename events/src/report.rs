@@ -15,7 +15,7 @@ use crate::server_host::HostCapabilities;
 use crate::system::BlobStored;
 use crate::telemetry::TelemetrySampled;
 use crate::timestamp::Timestamp;
-use crate::tool_output::{LogLines, ProgressReported, ToolOutputRecorded};
+use crate::tool_output::{ExternalOutputRecorded, LogLines, ProgressReported, ToolOutputRecorded};
 use crate::{job, workload::WorkloadSpec};
 
 /// One claim.
@@ -89,6 +89,13 @@ pub enum ReportBody {
         /// The summary and how it came to be.
         output: Box<ToolOutputRecorded>,
     },
+    /// The result of a third-party tool.
+    ExternalOutput {
+        /// The job.
+        job: JobKey,
+        /// The result and how it came to be.
+        output: Box<ExternalOutputRecorded>,
+    },
     /// A blob that was uploaded before.
     Blob {
         /// The job.
@@ -133,6 +140,7 @@ impl ReportBody {
             | Self::Log { job, attempt, .. }
             | Self::Blob { job, attempt, .. } => (job, *attempt),
             Self::ToolOutput { job, output } => (job, output.attempt),
+            Self::ExternalOutput { job, output } => (job, output.attempt),
             Self::Completed { job, completed } => (job, completed.attempt),
             Self::Failed { job, failed } => (job, failed.attempt),
             Self::Cancelled { job, cancelled } => (job, cancelled.attempt),
@@ -149,6 +157,7 @@ impl ReportBody {
             Self::Progress { .. } => "progress",
             Self::Log { .. } => "log",
             Self::ToolOutput { .. } => "tool_output",
+            Self::ExternalOutput { .. } => "external_output",
             Self::Blob { .. } => "blob",
             Self::Completed { .. } => "completed",
             Self::Failed { .. } => "failed",

@@ -120,6 +120,9 @@ pub struct HostCapabilities {
     /// Names of the secret environment variables that are set on the host, never their values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<Vec<String>>,
+    /// Snapshots of inputs present on the host, by code.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshots: Vec<String>,
     /// Milliseconds the host's clock is off, where the agent could tell; positive means ahead of the control plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_offset_ms: Option<f64>,

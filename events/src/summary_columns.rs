@@ -3,7 +3,8 @@
 //! A path becomes a name: `ttft_ms.p99` → `ttft_p99_ms`, `requests.succeeded` → `requests_succeeded`,
 //! `throughput.completion_tokens_per_second` → `completion_tokens_per_second`.
 
-use crate::summary::{CountStats, Distribution, Figures};
+use crate::summary::{AsrFigures, CountStats, Distribution, Figures, ImagegenFigures};
+use crate::tools::ToolCode;
 
 /// The statistics of a distribution, in column order.
 pub const DISTRIBUTION_STATS: &[&str] = &["min", "max", "avg", "std", "p50", "p90", "p95", "p99", "p99_9"];
@@ -39,49 +40,107 @@ pub type Column = (String, Option<f64>);
 
 /// The figures of a text run in column order. Every summary yields the same names in the same order.
 pub fn columns(figures: &Figures) -> Vec<Column> {
-    let mut out: Vec<Column> = Vec::with_capacity(160);
-    let mut put = |name: &str, value: Option<f64>| out.push((name.to_owned(), value));
+    columns_of(ToolCode::MetrumbenchLlm, figures)
+}
 
-    let r = &figures.requests;
-    put("requests_attempted", Some(r.attempted as f64));
-    put("requests_succeeded", Some(r.succeeded as f64));
-    put("requests_failed", Some(r.failed as f64));
-    put("requests_incomplete", Some(r.incomplete as f64));
-    put("requests_empty", Some(r.empty as f64));
-    put("requests_warmup", Some(r.warmup as f64));
-    put("requests_ramp_up", Some(r.ramp_up as f64));
-    put("window_s", figures.window_s);
-
-    let t = &figures.throughput;
-    put("requests_per_second", t.requests_per_second);
-    put("prompt_tokens_per_second", t.prompt_tokens_per_second);
-    put("completion_tokens_per_second", t.completion_tokens_per_second);
-    put("total_tokens_per_second", t.total_tokens_per_second);
-
-    put("error_count", Some(figures.errors.count as f64));
-    put("error_rate_pct", figures.errors.rate_pct);
-    put("goodput_requests_per_second", figures.goodput.as_ref().and_then(|g| g.requests_per_second));
-    put("goodput_fraction", figures.goodput.as_ref().and_then(|g| g.fraction));
-
+/// The figures of a run of one of our own tools in column order: those every tool has, then its own.
+pub fn columns_of(tool: ToolCode, figures: &Figures) -> Vec<Column> {
+    let mut out = Columns(Vec::with_capacity(160));
+    let text = tool.counts_tokens();
+    out.load(figures, text);
     for stem in DURATION_STEMS {
-        let distribution = duration(figures, stem);
-        for stat in DISTRIBUTION_STATS {
-            put(&format!("{stem}_{stat}_ms"), distribution.and_then(|d| statistic(d, stat)));
+        if text || *stem == "response_time" || stem.contains("schedule") {
+            out.distribution(stem, "_ms", duration(figures, stem));
         }
-        put(&format!("{stem}_n"), distribution.map(|d| d.n as f64));
     }
-    for stem in COUNT_STEMS {
-        let counts = count(figures, stem);
+    if text {
+        for stem in COUNT_STEMS {
+            out.count(stem, count(figures, stem));
+        }
+    }
+    match tool {
+        ToolCode::MetrumbenchVlm => {
+            out.distribution("image_processing", "_ms", figures.vlm.image_processing_ms.as_ref());
+            out.count("image_bytes", figures.vlm.image_bytes.as_ref());
+        }
+        ToolCode::MetrumbenchAsr => out.transcription(&figures.asr),
+        ToolCode::MetrumbenchImagegen => out.images(&figures.imagegen),
+        _ => {}
+    }
+    out.0
+}
+
+struct Columns(Vec<Column>);
+
+impl Columns {
+    fn put(&mut self, name: &str, value: Option<f64>) {
+        self.0.push((name.to_owned(), value));
+    }
+
+    fn load(&mut self, figures: &Figures, text: bool) {
+        let r = &figures.requests;
+        self.put("requests_attempted", Some(r.attempted as f64));
+        self.put("requests_succeeded", Some(r.succeeded as f64));
+        self.put("requests_failed", Some(r.failed as f64));
+        self.put("requests_incomplete", Some(r.incomplete as f64));
+        self.put("requests_empty", Some(r.empty as f64));
+        self.put("requests_warmup", Some(r.warmup as f64));
+        self.put("requests_ramp_up", Some(r.ramp_up as f64));
+        self.put("window_s", figures.window_s);
+
+        let t = &figures.throughput;
+        self.put("requests_per_second", t.requests_per_second);
+        if text {
+            self.put("prompt_tokens_per_second", t.prompt_tokens_per_second);
+            self.put("completion_tokens_per_second", t.completion_tokens_per_second);
+            self.put("total_tokens_per_second", t.total_tokens_per_second);
+        }
+        self.put("error_count", Some(figures.errors.count as f64));
+        self.put("error_rate_pct", figures.errors.rate_pct);
+        self.put("goodput_requests_per_second", figures.goodput.as_ref().and_then(|g| g.requests_per_second));
+        self.put("goodput_fraction", figures.goodput.as_ref().and_then(|g| g.fraction));
+    }
+
+    fn transcription(&mut self, asr: &AsrFigures) {
+        self.distribution("inference_time", "_ms", asr.inference_time_ms.as_ref());
+        self.distribution("rtf", "", asr.rtf.as_ref());
+        self.put("audio_seconds_per_second", asr.audio_seconds_per_second);
+        self.distribution("words_per_second", "", asr.words_per_second.as_ref());
+        self.distribution("characters_per_second", "", asr.characters_per_second.as_ref());
+        self.count("bytes_sent", asr.bytes_sent.as_ref());
+        self.count("bytes_received", asr.bytes_received.as_ref());
+        self.put("bytes_transferred_per_second", asr.bytes_transferred_per_second);
+        self.distribution("wer", "", asr.wer.as_ref());
+        self.distribution("cer", "", asr.cer.as_ref());
+    }
+
+    fn images(&mut self, images: &ImagegenFigures) {
+        self.put("images_requested", images.images_requested.map(|n| n as f64));
+        self.put("images_returned", images.images_returned.map(|n| n as f64));
+        self.put("images_per_second", images.images_per_second);
+        self.put("megapixels_per_second", images.megapixels_per_second);
+        self.put("success_rate", images.success_rate);
+        self.put("timeouts", images.timeouts.map(|n| n as f64));
+        self.distribution("image_size_bytes", "", images.image_size_bytes.as_ref());
+    }
+
+    fn distribution(&mut self, stem: &str, unit: &str, distribution: Option<&Distribution>) {
+        for stat in DISTRIBUTION_STATS {
+            self.put(&format!("{stem}_{stat}{unit}"), distribution.and_then(|d| statistic(d, stat)));
+        }
+        self.put(&format!("{stem}_n"), distribution.map(|d| d.n as f64));
+    }
+
+    fn count(&mut self, stem: &str, counts: Option<&CountStats>) {
         for stat in COUNT_STATS {
             let name = format!("{stem}_{stat}");
             // The throughput object already holds these two; one column, one value.
             if matches!(name.as_str(), "prompt_tokens_per_second" | "completion_tokens_per_second") {
                 continue;
             }
-            put(&name, counts.and_then(|c| count_statistic(c, stat)));
+            self.put(&name, counts.and_then(|c| count_statistic(c, stat)));
         }
     }
-    out
 }
 
 /// The column of a path into a summary: `["ttft_ms", "p99"]` is `ttft_p99_ms`. The unit comes last; a number of samples
@@ -104,7 +163,12 @@ pub fn column_of(path: &[&str]) -> String {
 
 /// The names [`columns`] yields, in order.
 pub fn column_names() -> Vec<String> {
-    columns(&Figures::default()).into_iter().map(|(name, _)| name).collect()
+    column_names_of(ToolCode::MetrumbenchLlm)
+}
+
+/// The names [`columns_of`] yields, in order.
+pub fn column_names_of(tool: ToolCode) -> Vec<String> {
+    columns_of(tool, &Figures::default()).into_iter().map(|(name, _)| name).collect()
 }
 
 fn duration<'a>(figures: &'a Figures, stem: &str) -> Option<&'a Distribution> {
@@ -199,16 +263,39 @@ mod tests {
         }
     }
 
+    /// The tools whose summaries have this shape.
+    const OURS: [ToolCode; 4] = [
+        ToolCode::MetrumbenchLlm,
+        ToolCode::MetrumbenchVlm,
+        ToolCode::MetrumbenchAsr,
+        ToolCode::MetrumbenchImagegen,
+    ];
+
     #[test]
     fn no_column_is_named_twice() {
-        let names = column_names();
-        let unique: BTreeSet<&String> = names.iter().collect();
-        assert_eq!(unique.len(), names.len());
+        for tool in OURS {
+            let names = column_names_of(tool);
+            let unique: BTreeSet<&String> = names.iter().collect();
+            assert_eq!(unique.len(), names.len(), "{tool}");
+        }
     }
 
     #[test]
     fn every_column_is_in_the_metric_catalogue() {
-        let missing: Vec<String> = column_names().into_iter().filter(|name| metric(name).is_none()).collect();
-        assert_eq!(missing, Vec::<String>::new());
+        for tool in OURS {
+            let missing: Vec<String> =
+                column_names_of(tool).into_iter().filter(|name| metric(name).is_none()).collect();
+            assert_eq!(missing, Vec::<String>::new(), "{tool}");
+        }
+    }
+
+    #[test]
+    fn a_transcription_has_error_rates_and_no_tokens() {
+        let names = column_names_of(ToolCode::MetrumbenchAsr);
+        let has = |name: &str| names.iter().any(|n| n == name);
+        assert!(
+            has("wer_p95") && has("rtf_p50") && has("inference_time_p99_ms") && has("response_time_avg_ms")
+        );
+        assert!(!has("ttft_p50_ms") && !has("completion_tokens_total") && !has("total_tokens_per_second"));
     }
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::external_figures::{KvCacheFigures, KyaiFigures};
+use crate::foreign::{ForeignFigures, Format, InferencexDimensions, Load, PerGpu};
 use crate::summary::Summary;
 
 /// The load generator's own progress line. Stream: the attempt's progress stream.
@@ -63,6 +65,80 @@ pub struct ToolOutputRecorded {
     pub invocation: ToolInvocation,
     /// The summary line, typed.
     pub summary: Summary,
+}
+
+/// What InferenceX measured beside the figures that every serving tool has.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InferencexOutput {
+    /// The run's configuration.
+    pub dimensions: InferencexDimensions,
+    /// Throughput per GPU.
+    pub per_gpu: PerGpu,
+}
+
+/// A third-party tool wrote its result (`invocation.tool_code` says which). Stream: the job's. Read by: `v_inferencex_outputs` and the views of the other tools, `v_benchmark_results`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ExternalOutputRecorded {
+    /// The attempt this belongs to.
+    pub attempt: u32,
+    /// How the tool was run.
+    pub invocation: ToolInvocation,
+    /// The load, as the result tells it.
+    pub load: Load,
+    /// The figures that every serving tool has.
+    pub figures: ForeignFigures,
+    /// InferenceX alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inferencex: Option<InferencexOutput>,
+    /// KV cache offload alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kv_cache: Option<KvCacheFigures>,
+    /// KYAI alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kyai: Option<KyaiFigures>,
+}
+
+/// A person brought the result of a tool that ran elsewhere. Stream: the import's. Read by: `v_benchmark_results`, where it is marked imported.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ToolOutputImported {
+    /// The file's format.
+    pub format: Format,
+    /// SHA-256 of the file as it was brought, hexadecimal: the blob that holds it.
+    pub file_sha256: String,
+    /// The result's place in the file, from 1.
+    pub number: u32,
+    /// The tool that measured.
+    pub tool_code: String,
+    /// The model's code in the catalogue.
+    pub model_code: String,
+    /// The serving framework, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub framework_code: Option<String>,
+    /// Its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub framework_version: Option<String>,
+    /// The numeric format of the weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantization: Option<String>,
+    /// The accelerators' name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_name: Option<String>,
+    /// How many served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_count: Option<u32>,
+    /// What an hour of the server costs, US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_per_hour_usd: Option<f64>,
+    /// The load.
+    pub load: Load,
+    /// The figures.
+    pub figures: ForeignFigures,
+    /// InferenceX alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inferencex: Option<InferencexOutput>,
 }
 
 /// Which of a job's three log streams.

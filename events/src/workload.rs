@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The benchmark clients a workload can name (`tool_code`).
-pub const TOOL_METRUMBENCH_LLM: &str = "metrumbench-llm";
+/// The code of the tool for text models; all tools are in [`crate::tools`].
+pub const TOOL_METRUMBENCH_LLM: &str = crate::tools::ToolCode::MetrumbenchLlm.as_str();
 
 /// What is measured: one model, served by one framework version, driven by one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,10 +55,13 @@ pub struct WorkloadCreated {
     pub name: String,
     /// What is measured.
     pub spec: WorkloadSpec,
+    /// The workload (its stream key) that this one was made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cloned_from: Option<String>,
 }
 
 /// One traffic shape. Unset axes belong to other tools.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScenarioSpec {
     /// Requests in flight at once.
@@ -74,12 +77,27 @@ pub struct ScenarioSpec {
     /// Hard cap on generated tokens a request; absent means `output_sequence_length`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// Whether answers are consumed as a stream of server-sent events.
-    pub streaming: bool,
+    /// Whether answers are consumed as a stream of server-sent events; absent for tools that have no choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streaming: Option<bool>,
+    /// Turns of each conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub num_rounds: Option<u32>,
+    /// Images in each request, or asked for in each request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub num_images_batch: Option<u32>,
+    /// Size of generated images, `WIDTHxHEIGHT` in pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_size: Option<String>,
+    /// Fidelity of the images that are sent: `low` or `high`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_detail: Option<String>,
 }
 
 impl ScenarioSpec {
-    /// The scenario's code: `c8-isl512-osl256`; the default of an optional axis (streaming on) is left out.
+    /// The scenario's code: `c8` and then the axes in one order, for example `c8-isl512-osl256`, `c4-isl2048-osl256-r25`,
+    /// `c2-n2-1024x1024`, `c8-isl256-osl128-high-nostream`. The default of an optional axis (streaming on, one image)
+    /// is left out.
     pub fn code(&self) -> String {
         let mut code = format!("c{}", self.concurrency);
         if let Some(isl) = self.input_sequence_length {
@@ -88,7 +106,16 @@ impl ScenarioSpec {
         if let Some(osl) = self.output_sequence_length {
             code.push_str(&format!("-osl{osl}"));
         }
-        if !self.streaming {
+        if let Some(rounds) = self.num_rounds {
+            code.push_str(&format!("-r{rounds}"));
+        }
+        if let Some(images) = self.num_images_batch.filter(|images| *images != 1) {
+            code.push_str(&format!("-n{images}"));
+        }
+        for word in [&self.image_size, &self.image_detail].into_iter().flatten() {
+            code.push_str(&format!("-{word}"));
+        }
+        if self.streaming == Some(false) {
             code.push_str("-nostream");
         }
         code
@@ -114,11 +141,26 @@ mod tests {
             input_sequence_length: Some(512),
             output_sequence_length: Some(256),
             num_requests: 200,
-            max_tokens: None,
-            streaming: true,
+            streaming: Some(true),
+            ..ScenarioSpec::default()
         };
         assert_eq!(spec.code(), "c8-isl512-osl256");
-        spec.streaming = false;
+        spec.streaming = Some(false);
         assert_eq!(spec.code(), "c8-isl512-osl256-nostream");
+        (spec.num_rounds, spec.num_images_batch) = (Some(25), Some(2));
+        (spec.image_size, spec.image_detail) = (Some("1024x1024".into()), Some("high".into()));
+        assert_eq!(spec.code(), "c8-isl512-osl256-r25-n2-1024x1024-high-nostream");
+    }
+
+    #[test]
+    fn one_image_and_what_a_tool_has_no_use_for_are_left_out() {
+        let spec = ScenarioSpec {
+            concurrency: 4,
+            num_images_batch: Some(1),
+            image_size: Some("512x512".into()),
+            ..ScenarioSpec::default()
+        };
+        assert_eq!(spec.code(), "c4-512x512");
+        assert_eq!(ScenarioSpec { concurrency: 4, ..ScenarioSpec::default() }.code(), "c4");
     }
 }

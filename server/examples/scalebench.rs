@@ -185,7 +185,8 @@ fn scenario(concurrency: u32) -> ScenarioSpec {
         output_sequence_length: Some(256),
         num_requests: 200,
         max_tokens: None,
-        streaming: true,
+        streaming: Some(true),
+        ..ScenarioSpec::default()
     }
 }
 
@@ -237,7 +238,11 @@ async fn setting(log: &Log, workloads: u32) {
             writes.push((stream, events));
         }
         let key = run_key(workload, 1).workload_key();
-        let created = WorkloadCreated { name: format!("Workload {workload}"), spec: spec_of(workload) };
+        let created = WorkloadCreated {
+            name: format!("Workload {workload}"),
+            spec: spec_of(workload),
+            cloned_from: None,
+        };
         let stream = key.stream();
         let events = vec![event(&stream, 0.0, &Event::WorkloadCreated(created))];
         writes.push((stream, events));
@@ -272,6 +277,7 @@ fn run_of(workload: u32, run: u32, samples: u32) -> [Vec<(StreamKey, Vec<NewEven
             workload: spec_of(workload),
             scenario: scenario(concurrency),
             commands: ResolvedCommands {
+                prompt_source: None,
                 serve_argv: vec!["vllm".into(), "serve".into()],
                 tool_argv: vec!["metrumbench-llm".into()],
                 serve_env: Default::default(),
@@ -310,6 +316,7 @@ fn run_of(workload: u32, run: u32, samples: u32) -> [Vec<(StreamKey, Vec<NewEven
             gpu_sets: vec![],
         };
         let running = JobRunning {
+            prompt_source_sha256: None,
             attempt: 1,
             tool_argv: vec!["metrumbench-llm".into()],
             tool_version: "0.1.0".into(),

@@ -9,6 +9,7 @@ use events::catalogue::{
 };
 use events::envelope::{Actor, ActorKind, NewEvent, Recorded};
 use events::keys::PLATFORM_ORG;
+use events::prompt_source::PromptSourceCreated;
 use events::{Event, StreamKey};
 use serde::Deserialize;
 use uuid::Uuid;
@@ -99,6 +100,13 @@ struct Tool {
     facts: ToolRegistered,
 }
 
+#[derive(Debug, Deserialize)]
+struct Source {
+    prompt_source_code: String,
+    #[serde(flatten)]
+    facts: PromptSourceCreated,
+}
+
 fn read<T: for<'de> Deserialize<'de>>(file: &'static str, text: &str) -> Result<Vec<T>, SeedError> {
     serde_json::from_str(text).map_err(|error| SeedError::Data { file, reason: error.to_string() })
 }
@@ -118,6 +126,8 @@ pub fn catalogue() -> Result<BTreeMap<StreamKey, Event>, SeedError> {
     let sets: Vec<EngineArgsSet> =
         read("engine_args_sets.json", include_str!("../data/catalogue/engine_args_sets.json"))?;
     let tools: Vec<Tool> = read("tools.json", include_str!("../data/catalogue/tools.json"))?;
+    let sources: Vec<Source> =
+        read("prompt_sources.json", include_str!("../data/catalogue/prompt_sources.json"))?;
     let mut entries = BTreeMap::new();
     let mut add = |file, kind, parts: &[&str], event| {
         let stream = StreamKey::new(kind, parts);
@@ -149,6 +159,10 @@ pub fn catalogue() -> Result<BTreeMap<StreamKey, Event>, SeedError> {
     for entry in tools {
         let event = Event::ToolRegistered(entry.facts);
         add("tools.json", "tool", &[PLATFORM_ORG, &entry.tool_code], event)?;
+    }
+    for entry in sources {
+        let event = Event::PromptSourceCreated(Box::new(entry.facts));
+        add("prompt_sources.json", "prompt_source", &[PLATFORM_ORG, &entry.prompt_source_code], event)?;
     }
     Ok(entries)
 }

@@ -134,14 +134,14 @@ impl World {
             p_engine_args: engine_args,
             p_tool_args: Default::default(),
             p_endpoint_url: None,
+            p_prompt_source_code: None,
             p_keep_server: false,
             p_scenarios: ScenarioMatrix {
                 p_concurrency: concurrency.to_vec(),
                 p_input_sequence_length: vec![64],
                 p_output_sequence_length: vec![8],
                 p_num_requests: Some(200),
-                p_max_tokens: None,
-                p_streaming: true,
+                ..ScenarioMatrix::default()
             },
         };
         let args = CreateProject {
@@ -149,6 +149,7 @@ impl World {
             p_name: code.into(),
             p_visibility: ProjectVisibility::Organization,
             p_workloads: vec![workload],
+            p_execute: None,
         };
         create_project::create_project(&self.state, &member(), args, meta()).await.map(|_| ())
     }
@@ -210,6 +211,7 @@ impl World {
             tool_argv: vec![],
             tool_version: "0.1.0".into(),
             ready_after_s: 0.1,
+            prompt_source_sha256: None,
             served_models: vec![],
         };
         self.accepted(ReportBody::Running { job: key.clone(), running }).await;
@@ -554,6 +556,7 @@ async fn nobody_starts_a_run_in_another_persons_private_project() {
         p_name: "Mine".into(),
         p_visibility: ProjectVisibility::Private,
         p_workloads: vec![],
+        p_execute: None,
     };
     create_project::create_project(&world.state, &member(), args, meta()).await.unwrap();
     let error = world.try_start_run(&admin(), "mine", meta()).await.unwrap_err();

@@ -1,6 +1,8 @@
 //! One run through the real plant, the real agent and the real llama.cpp, stage by stage in the order of the ten verbs:
 //! sample → report → accept → decide → append → relay → project → query → stream → draw.
 
+mod tools;
+
 use std::collections::BTreeMap;
 
 use events::api::EventView;

@@ -26,11 +26,41 @@ pub struct Agent {
 impl Agent {
     /// Registers a server, enrols its agent and starts it.
     pub async fn start(plane: &ControlPlane, admin: &Api, hostname: &str) -> Self {
-        Self::start_at(&plane.url, plane.dir().parent().expect("the test's folder"), admin, hostname).await
+        Self::start_with(plane, admin, hostname, |policy| policy).await
     }
 
-    /// The same with a control plane at any address; state and logs go to `folder`.
+    /// As [`Agent::start`], on a host that lets jobs read its files.
+    pub async fn start_accepting_dangerous(plane: &ControlPlane, admin: &Api, hostname: &str) -> Self {
+        Self::start_with(plane, admin, hostname, |policy| {
+            policy.replace("accept_dangerous = false", "accept_dangerous = true")
+        })
+        .await
+    }
+
+    /// As [`Agent::start`], with a changed policy.
+    pub async fn start_with(
+        plane: &ControlPlane,
+        admin: &Api,
+        hostname: &str,
+        change: impl FnOnce(String) -> String,
+    ) -> Self {
+        let dir = plane.dir();
+        let folder = dir.parent().expect("the test's folder");
+        Self::start_changed(&plane.url, folder, admin, hostname, change).await
+    }
+
+    /// As [`Agent::start`] with a control plane at any address; state and logs go to `folder`.
     pub async fn start_at(url: &str, folder: &Path, admin: &Api, hostname: &str) -> Self {
+        Self::start_changed(url, folder, admin, hostname, |policy| policy).await
+    }
+
+    async fn start_changed(
+        url: &str,
+        folder: &Path,
+        admin: &Api,
+        hostname: &str,
+        change: impl FnOnce(String) -> String,
+    ) -> Self {
         let args = json!({"p_config_code": CONFIG, "p_hostname": hostname});
         let reply = admin.command("create_server_config_instance", &args).await;
         let token = reply.keys["enrol_token"].as_str().expect("a one-time token").to_owned();
@@ -49,6 +79,9 @@ impl Agent {
             .arg(format!("google/gemma-3-270m={}", gemma().display()));
         let output = enrol.output().expect("benchtrail-agent starts");
         assert!(output.status.success(), "enrol: {}", String::from_utf8_lossy(&output.stderr));
+        let policy = state.join("agent.toml");
+        let text = std::fs::read_to_string(&policy).expect("enrolling wrote the policy");
+        std::fs::write(&policy, change(text)).expect("the policy is writable");
 
         let process = spawn(&state, &log);
         Self { process, state, log, hostname: hostname.to_owned() }

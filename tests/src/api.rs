@@ -128,6 +128,11 @@ impl Api {
         self.post(&format!("/api/rpc/{name}"), args).await.ok()
     }
 
+    /// A command that must succeed and answers with something of its own.
+    pub async fn command_json(&self, name: &str, args: &impl Serialize) -> Value {
+        self.post(&format!("/api/rpc/{name}"), args).await.ok()
+    }
+
     /// Rows of a view.
     pub async fn rows(&self, path: &str) -> Vec<Value> {
         self.get(path).await.ok()

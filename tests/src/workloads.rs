@@ -29,6 +29,24 @@ pub fn refserver(concurrency: &[u32], requests: u32, osl: u32) -> Value {
     workload
 }
 
+/// A model of another modality, by the reference server: the tool follows from the model.
+pub fn of_modality(modality: &str, scenarios: Value) -> Value {
+    let model = match modality {
+        "vlm" => "Qwen/Qwen3-VL-2B-Instruct",
+        "asr" => "openai/whisper-tiny",
+        "imagegen" => "Tongyi-MAI/Z-Image-Turbo",
+        other => panic!("no model known of modality {other}"),
+    };
+    json!({
+        "p_workload_code": modality,
+        "p_model_code": model,
+        "p_framework_code": "refserver",
+        "p_framework_version": framework_version("refserver"),
+        "p_engine_args": {"ttft_ms": 20, "itl_ms": 1},
+        "p_scenarios": scenarios,
+    })
+}
+
 /// An endpoint that somebody else runs: no server is started for it.
 pub fn endpoint(url: &str, concurrency: &[u32], requests: u32, osl: u32) -> Value {
     let mut workload = llama_cpp(concurrency, requests, osl);

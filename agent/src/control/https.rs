@@ -112,6 +112,28 @@ impl Https {
         self.send(request).await.map(|_| ())
     }
 
+    /// Fetches the rows of a prompt source into a file, as they come. Its hash is the caller's to check.
+    ///
+    /// # Errors
+    /// [`ControlError`]; also when the file cannot be written.
+    pub async fn download(&self, sha256: &str, file: &Path) -> Result<(), ControlError> {
+        use tokio::io::AsyncWriteExt;
+        let failed = |e: std::io::Error| ControlError::Unreachable(format!("{}: {e}", file.display()));
+        let address = self.address(&format!("/api/agent/sources/{sha256}"));
+        let request = self.client.get(address).timeout(UPLOAD_TIMEOUT).bearer_auth(&self.token);
+        let mut response = request.send().await.map_err(unreachable)?;
+        let status = response.status().as_u16();
+        if !response.status().is_success() {
+            let bytes = response.bytes().await.map_err(unreachable)?;
+            return Err(ControlError::Refused { status, error: api_error(status, &bytes) });
+        }
+        let mut out = tokio::fs::File::create(file).await.map_err(failed)?;
+        while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+            out.write_all(&chunk).await.map_err(failed)?;
+        }
+        out.sync_all().await.map_err(failed)
+    }
+
     /// Asks whether the control plane is up; gives its clock as its `Date` header tells it.
     ///
     /// # Errors

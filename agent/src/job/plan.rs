@@ -1,13 +1,14 @@
 //! From a verified job and this host's policy to what will be started, or to the reason why nothing will.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use events::report::AssignedJob;
 
 use super::place::Place;
 use super::placeholders::{self, Values};
+use super::sources::Sources;
 use crate::policy::Policy;
 use crate::serving::{Endpoint, MARKER_ENV, ProcessSpec};
 use crate::tools::{self, Tool};
@@ -53,6 +54,8 @@ pub(super) struct Given<'a> {
     pub(super) marker: &'a str,
     /// What the control plane released for the model server, by environment variable.
     pub(super) released: &'a BTreeMap<String, String>,
+    /// Where the job's inputs lie, where they have a source.
+    pub(super) sources: Option<&'a Sources>,
 }
 
 /// Makes the plan.
@@ -231,8 +234,15 @@ fn values(
         ("agent.data_log", path(&files.data_log)),
         ("agent.request_log", path(&files.request_log)),
         ("agent.endpoints", path(&given.place.endpoints_file())),
+        ("agent.prompts", input(given.sources.map(|sources| &sources.prompts))),
+        ("agent.ground_truth", input(given.sources.and_then(|sources| sources.ground_truth.as_ref()))),
     ]
     .into()
+}
+
+fn input(path: Option<&PathBuf>) -> Result<String, String> {
+    path.map(|path| path.display().to_string())
+        .ok_or_else(|| "the job names no source of its inputs".to_owned())
 }
 
 /// What `{agent.model}` stands for: the policy's word for it, or the code itself for frameworks that load by id.

@@ -14,11 +14,12 @@ use super::attempt::{Execution, Outcome, Processes, stop_all};
 use super::kept::Served;
 use super::plan::{Given, Plan, plan};
 use super::progress::Follower;
+use super::sources::{self, Sources};
 use super::{Place, Record};
 use crate::control::ControlError;
 use crate::logs::{Redactor, Secrets};
 use crate::serving::{self, NotReady, Process};
-use crate::tools::{SummaryError, ToolFiles};
+use crate::tools::{Measured, SummaryError, ToolFiles};
 
 /// How long a tool may go on after its model server ended: it must still write its summary.
 const AFTER_SERVER_EXIT: Duration = Duration::from_secs(30);
@@ -40,7 +41,8 @@ impl Execution<'_> {
         if processes.served.is_none() && !self.job.commands.serve_argv.is_empty() {
             self.fetch_secrets().await;
         }
-        let plan = self.plan(processes.served.as_ref().map(|served| served.port))?;
+        let sources = self.sources().await?;
+        let plan = self.plan(processes.served.as_ref().map(|served| served.port), sources.as_ref())?;
         let ready = self.serve(&plan, processes).await?;
         let version = self.tool_version(&plan).await?;
         let files = self.place.tool_files();
@@ -60,6 +62,7 @@ impl Execution<'_> {
             tool_argv: argv.clone(),
             tool_version: version.clone(),
             ready_after_s: ready.after_s,
+            prompt_source_sha256: sources.map(|sources| sources.sha256),
             served_models: self.secrets.redact_all(&ready.models),
         });
 
@@ -122,7 +125,17 @@ impl Execution<'_> {
         }
     }
 
-    fn plan(&self, port: Option<u16>) -> Result<Plan, Outcome> {
+    /// Makes the job's inputs ready, where they have a source.
+    async fn sources(&self) -> Result<Option<Sources>, Outcome> {
+        let Some(named) = &self.job.commands.prompt_source else { return Ok(None) };
+        let folder = self.host.state.sources();
+        let ready = sources::ready(&self.host.https, &self.host.policy, &folder, named).await;
+        let ready = ready.map_err(|why| Outcome::failed("refused", why))?;
+        self.say(format!("the inputs are {} with SHA-256 {}", named.code, ready.sha256)).await;
+        Ok(Some(ready))
+    }
+
+    fn plan(&self, port: Option<u16>, sources: Option<&Sources>) -> Result<Plan, Outcome> {
         let port = match port {
             Some(port) => port,
             None => serving::free_ports(self.job.commands.replicas.max(1))
@@ -136,6 +149,7 @@ impl Execution<'_> {
             gpus: u32::try_from(self.host.accelerators.gpus.len()).unwrap_or(0),
             marker: &self.record.marker,
             released: &self.released,
+            sources,
         };
         Ok(plan(&given)?)
     }
@@ -318,7 +332,9 @@ impl Execution<'_> {
         let summary = plan.adapter.summary(files)?;
         invocation.summary_sha256 = summary.sha256;
         let clean = self.secrets.redact(&summary.line);
-        let body = plan.adapter.metrics(&self.job.job, self.job.attempt, invocation, &clean)?;
+        let gpus = u32::try_from(self.host.accelerators.gpus.len()).unwrap_or(0);
+        let measured = Measured { job: &self.job, gpus };
+        let body = plan.adapter.metrics(&measured, invocation, &clean)?;
         self.reporter.output(body);
         // The blob of an unredacted line has the very hash that the event names.
         let path = self.place.log_dir.join("summary.json");

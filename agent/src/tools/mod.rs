@@ -1,14 +1,23 @@
 //! The load generators the agent can run. A new one is one file here, one in `events`, one projection.
 
+mod external;
+mod genai_perf;
+mod inferencex;
+mod kv_cache_offload;
+mod kyai;
+mod metrumbench;
+mod metrumbench_asr;
+mod metrumbench_imagegen;
 mod metrumbench_llm;
+mod metrumbench_vlm;
 
 use std::path::{Path, PathBuf};
 
-use events::keys::JobKey;
-use events::report::ReportBody;
+use events::report::{AssignedJob, ReportBody};
 use events::tool_output::{ProgressReported, ToolInvocation};
+use events::tools::ToolCode;
 
-pub use metrumbench_llm::MetrumbenchLlm;
+pub use metrumbench::Metrumbench;
 
 /// The files a tool writes for the agent.
 #[derive(Debug, Clone)]
@@ -63,6 +72,15 @@ pub enum SummaryError {
     NotUnderstood(String),
 }
 
+/// What was measured, as the agent knows it beside the tool's own words.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured<'a> {
+    /// The job.
+    pub job: &'a AssignedJob,
+    /// Accelerators on this host.
+    pub gpus: u32,
+}
+
 /// A load generator.
 pub trait Tool: Send + Sync {
     /// Its code, as workloads name it.
@@ -95,8 +113,7 @@ pub trait Tool: Send + Sync {
     /// [`SummaryError::NotUnderstood`].
     fn metrics(
         &self,
-        job: &JobKey,
-        attempt: u32,
+        measured: &Measured<'_>,
         invocation: ToolInvocation,
         clean: &str,
     ) -> Result<ReportBody, SummaryError>;
@@ -110,10 +127,28 @@ pub trait Tool: Send + Sync {
 
 /// The tool of a code.
 pub fn find(code: &str) -> Option<Box<dyn Tool>> {
-    match code {
-        events::workload::TOOL_METRUMBENCH_LLM => Some(Box::new(MetrumbenchLlm)),
-        _ => None,
-    }
+    Some(match ToolCode::of(code)? {
+        ToolCode::MetrumbenchLlm => Box::new(metrumbench_llm::tool()),
+        ToolCode::MetrumbenchVlm => Box::new(metrumbench_vlm::tool()),
+        ToolCode::MetrumbenchAsr => Box::new(metrumbench_asr::tool()),
+        ToolCode::MetrumbenchImagegen => Box::new(metrumbench_imagegen::tool()),
+        ToolCode::Inferencex => Box::new(inferencex::tool()),
+        ToolCode::GenaiPerf => Box::new(genai_perf::tool()),
+        ToolCode::KvCacheOffload => Box::new(kv_cache_offload::tool()),
+        ToolCode::Kyai => Box::new(kyai::tool()),
+    })
+}
+
+/// A whole file, exactly as it was written.
+fn whole_file(path: &Path) -> Result<SummaryLine, SummaryError> {
+    use sha2::{Digest, Sha256};
+    let bytes = std::fs::read(path).map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => SummaryError::Missing { path: path.to_owned() },
+        _ => SummaryError::Unreadable { path: path.to_owned(), source },
+    })?;
+    let sha256 = hex::encode(Sha256::digest(&bytes));
+    let line = String::from_utf8(bytes).map_err(|e| SummaryError::NotUnderstood(e.to_string()))?;
+    Ok(SummaryLine { line, sha256 })
 }
 
 /// The last line of a file, exactly as it was written.

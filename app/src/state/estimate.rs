@@ -85,8 +85,8 @@ mod tests {
             input_sequence_length: Some(128),
             output_sequence_length: Some(output),
             num_requests: requests,
-            max_tokens: None,
-            streaming: true,
+            streaming: Some(true),
+            ..ScenarioSpec::default()
         }
     }
 

@@ -72,6 +72,21 @@ pub struct JobKey {
     pub scenario: String,
 }
 
+/// An imported result: `import/<org>/<project>/<import_code>/<n>/<scenario_code>`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ImportKey {
+    /// The organisation that owns the project.
+    pub org: String,
+    /// The project's code.
+    pub project: String,
+    /// The import's code: what was brought in one file.
+    pub import: String,
+    /// The result's place in the file, from 1.
+    pub number: u32,
+    /// The traffic's code, for example `c8-isl512-osl256`, as far as the file tells it.
+    pub scenario: String,
+}
+
 /// A server: `server/<org>/<config_code>/<hostname>`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -280,6 +295,30 @@ impl JobKey {
     }
 }
 
+impl ImportKey {
+    /// The stream of this imported result.
+    pub fn stream(&self) -> StreamKey {
+        let number = self.number.to_string();
+        StreamKey::new("import", &[&self.org, &self.project, &self.import, &number, &self.scenario])
+    }
+
+    /// The project it was brought into.
+    pub fn project_key(&self) -> ProjectKey {
+        ProjectKey { org: self.org.clone(), project: self.project.clone() }
+    }
+
+    /// Reads the key back from its stream.
+    ///
+    /// # Errors
+    /// [`KeyError::Shape`] when the stream is of another kind or shape.
+    pub fn from_stream(key: &StreamKey) -> Result<Self, KeyError> {
+        const EXPECTED: &str = "import/<org>/<project>/<import>/<n>/<scenario>";
+        let [org, project, import, number_text, scenario] = exactly(key, "import", EXPECTED)?;
+        let number = number(key, "import", EXPECTED, &number_text)?;
+        Ok(Self { org, project, import, number, scenario })
+    }
+}
+
 impl ServerKey {
     /// The stream of this server.
     pub fn stream(&self) -> StreamKey {
@@ -317,4 +356,4 @@ macro_rules! display_as_stream {
         }
     )*};
 }
-display_as_stream!(ProjectKey, WorkloadKey, ScenarioKey, RunKey, JobKey, ServerKey);
+display_as_stream!(ProjectKey, WorkloadKey, ScenarioKey, RunKey, JobKey, ImportKey, ServerKey);

@@ -6,7 +6,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use events::Event;
 use events::StreamKey;
-use events::keys::JobKey;
+use events::access::Role;
+use events::keys::{ImportKey, JobKey, ProjectKey};
 use futures::StreamExt as _;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Serialize;
@@ -19,6 +20,8 @@ use crate::domain::{Project, decode};
 use crate::ingest::is_sha256;
 use crate::state::AppState;
 
+/// What a blob with the rows of a prompt source is for.
+pub const PROMPT_SOURCE: &str = "prompt_source";
 /// Most events of a blob's stream that are looked through for a job the reader may see.
 const MOST_EVENTS: i64 = 1000;
 
@@ -71,7 +74,29 @@ pub async fn put(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Uploaded>, Failure> {
-    check_name(&sha256)?;
+    store(&state, identity.org(), &sha256, &headers, body).await
+}
+
+/// Stores a person's bytes, so that a command can name them. Until one does, nobody can read them back.
+pub async fn upload(
+    State(state): State<AppState>,
+    principal: Principal,
+    ApiPath(sha256): ApiPath<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Uploaded>, Failure> {
+    let caller = principal.require(Role::Member)?;
+    store(&state, &caller.org, &sha256, &headers, body).await
+}
+
+async fn store(
+    state: &AppState,
+    org: &str,
+    sha256: &str,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Json<Uploaded>, Failure> {
+    check_name(sha256)?;
     let most = state.config.max_blob_bytes;
     let announced =
         headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
@@ -89,7 +114,7 @@ pub async fn put(
         left = left.checked_sub(chunk.len() as u64).ok_or_else(|| format!("more than {most} bytes"))?;
         Ok::<_, String>(chunk)
     });
-    let stored = state.blobs.put(identity.org(), &sha256, limited).await?;
+    let stored = state.blobs.put(org, sha256, limited).await?;
     Ok(Json(Uploaded { sha256: stored.sha256, size: stored.bytes }))
 }
 
@@ -120,6 +145,34 @@ pub async fn get(
     Ok((headers, Body::from_stream(bytes)).into_response())
 }
 
+/// Gives an agent the rows of a prompt source of its organisation, and no other blob.
+pub async fn source(
+    State(state): State<AppState>,
+    identity: AgentIdentity,
+    ApiPath(sha256): ApiPath<String>,
+) -> Result<Response, Failure> {
+    check_name(&sha256)?;
+    let org = identity.org();
+    let events = state.log.read_stream(&StreamKey::new("blob", &[org, &sha256]), 1, MOST_EVENTS).await?;
+    let mut named = false;
+    for recorded in &events {
+        match decode(recorded).map_err(|error| Failure::unavailable(&error))? {
+            Event::BlobStored(stored) => named |= stored.purpose == PROMPT_SOURCE,
+            Event::BlobErased(_) => named = false,
+            _ => {}
+        }
+    }
+    if !named {
+        return Err(BlobError::NotFound { org: org.to_owned(), sha256 }.into());
+    }
+    let (size, bytes) = state.blobs.stream(org, &sha256).await?;
+    let headers = [
+        (header::CONTENT_LENGTH, HeaderValue::from(size)),
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
+    ];
+    Ok((headers, Body::from_stream(bytes)).into_response())
+}
+
 /// The media type of a blob that the reader may see.
 async fn may_see(
     state: &AppState,
@@ -143,15 +196,23 @@ async fn may_see(
     found.map(Some).ok_or_else(|| not_found().into())
 }
 
+/// The project of a job or of an imported result, by its stream's key.
+fn project_of(stream: &str) -> Option<ProjectKey> {
+    let stream: StreamKey = stream.parse().ok()?;
+    match stream.kind() {
+        "job" => Some(JobKey::from_stream(&stream).ok()?.run_key().workload_key().project_key()),
+        "import" => Some(ImportKey::from_stream(&stream).ok()?.project_key()),
+        _ => None,
+    }
+}
+
 async fn is_visible(
     state: &AppState,
     visibility: &Visibility,
     org: &str,
     job: Option<&str>,
 ) -> Result<bool, Failure> {
-    let job = job.and_then(|job| job.parse().ok()).and_then(|stream| JobKey::from_stream(&stream).ok());
-    let Some(job) = job else { return Ok(visibility.sees(org, "organization", "")) };
-    let project = job.run_key().workload_key().project_key();
+    let Some(project) = job.and_then(project_of) else { return Ok(visibility.sees(org, "organization", "")) };
     let events = state.log.read_stream(&project.stream(), 1, MOST_EVENTS).await?;
     let project = Project::load(&events).map_err(|error| Failure::unavailable(&error))?;
     Ok(project.is_some_and(|project| visibility.sees(org, project.visibility.as_str(), &project.owner)))

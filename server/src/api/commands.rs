@@ -178,7 +178,7 @@ pub const COMMANDS: &[Command] = &[
     command::<CloneWorkload>(
         "clone_workload",
         MEMBER,
-        "Makes the same workload and scenarios under another code.",
+        "Makes the same workload again, as a draft, with what is to be changed.",
     ),
     command::<CancelStaleJobs>(
         "cancel_stale_jobs",
@@ -187,6 +187,21 @@ pub const COMMANDS: &[Command] = &[
     ),
     command::<FlagResult>("flag_result", MEMBER, "Doubts a result; it is shown with a badge."),
     command::<ClearFlag>("clear_flag", MEMBER, "Clears a doubt, with a reason."),
+    command::<IngestInferencexResults>(
+        "ingest_inferencex_results",
+        MEMBER,
+        "Completes a job of InferenceX with its result.",
+    ),
+    command::<CreatePromptSource>(
+        "create_prompt_source",
+        MEMBER,
+        "Uploads prompts, audio manifests or questions under a code.",
+    ),
+    command::<ImportResults>(
+        "import_results",
+        MEMBER,
+        "Brings results of tools that ran elsewhere into a project.",
+    ),
     command::<CreateServer>(
         "create_server_config_instance",
         Access::Person(Role::Admin),

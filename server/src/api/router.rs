@@ -131,6 +131,14 @@ pub fn routes() -> Vec<Route> {
             json().gives_text("application/octet-stream").gives_text("text/plain"),
             get(blobs::get),
         ),
+        Route {
+            method: Method::PUT,
+            path: "/api/uploads/{sha256}",
+            access: Access::Person(Role::Member),
+            about: "Uploads a file, named by its hash, for a command to name.",
+            contract: json().takes_bytes("application/octet-stream").gives::<blobs::Uploaded>(),
+            handler: put(blobs::upload),
+        },
         // Reads.
         read("/api/{view}", Anyone, "The rows of a view that the caller may see.", json(), get(views::view)),
         read(
@@ -227,6 +235,13 @@ pub fn routes() -> Vec<Route> {
             contract: json().takes_bytes("application/octet-stream").gives::<blobs::Uploaded>(),
             handler: put(blobs::put),
         },
+        read(
+            "/api/agent/sources/{sha256}",
+            Agent,
+            "The rows of a prompt source of the agent's organisation.",
+            json().gives_text("application/x-ndjson"),
+            get(blobs::source),
+        ),
         write(
             "/api/agent/reports",
             Agent,

@@ -23,9 +23,10 @@ use super::idempotency::{self, Begun, Stored};
 use crate::auth::Principal;
 use crate::commands::{
     CommandError, RequestMeta, approvals, cancel_job, cancel_run, cancel_stale_jobs, change_project,
-    check_readiness, clone_workload, create_project, create_server_config_instance, create_workload,
-    diff_engine_args_sets, engine_args_sets, flag_result, preview_commands, register_entry, remove_server,
-    rerun, retry_job, saved_views, set_server_maintenance, start_run,
+    check_readiness, clone_workload, create_project, create_prompt_source, create_server_config_instance,
+    create_workload, diff_engine_args_sets, engine_args_sets, flag_result, import_results, ingest_results,
+    preview_commands, register_entry, remove_server, rerun, retry_job, saved_views, set_server_maintenance,
+    start_run,
 };
 use crate::log::{self, VerifyOptions};
 use crate::state::AppState;
@@ -157,6 +158,9 @@ impl Call {
             "create_workload" => {
                 done(create_workload::create_workload(state, principal, self.args()?, self.meta()).await)
             }
+            "clone_workload" => {
+                done(clone_workload::clone_workload(state, principal, self.args()?, self.meta()).await)
+            }
             "check_readiness" => {
                 done(check_readiness::check_readiness(state, principal, self.args()?, self.meta()).await)
             }
@@ -168,9 +172,6 @@ impl Call {
             "cancel_job" => done(cancel_job::cancel_job(state, principal, self.args()?, self.meta()).await),
             "retry_job" => done(retry_job::retry_job(state, principal, self.args()?, self.meta()).await),
             "rerun" => done(rerun::rerun(state, principal, self.args()?, self.meta()).await),
-            "clone_workload" => {
-                done(clone_workload::clone_workload(state, principal, self.args()?, self.meta()).await)
-            }
             "set_server_maintenance" => done(
                 set_server_maintenance::set_server_maintenance(state, principal, self.args()?, self.meta())
                     .await,
@@ -179,6 +180,15 @@ impl Call {
                 done(flag_result::flag_result(state, principal, self.args()?, self.meta()).await)
             }
             "clear_flag" => done(flag_result::clear_flag(state, principal, self.args()?, self.meta()).await),
+            "ingest_inferencex_results" => done(
+                ingest_results::ingest_inferencex_results(state, principal, self.args()?, self.meta()).await,
+            ),
+            "create_prompt_source" => done(
+                create_prompt_source::create_prompt_source(state, principal, self.args()?, self.meta()).await,
+            ),
+            "import_results" => {
+                done(import_results::import_results(state, principal, self.args()?, self.meta()).await)
+            }
             "create_server_config_instance" => done(
                 create_server_config_instance::create_server_config_instance(
                     state,

@@ -9,11 +9,10 @@ use events::job::JobPhase;
 use events::keys::{JobKey, RunKey};
 use events::telemetry::TelemetrySampled;
 use events::timestamp::Timestamp;
-use events::tool_output::ToolOutputRecorded;
 use uuid::Uuid;
 
 use super::append::{Maker, NotAppended, append, event_id_of};
-use super::{CommandError, leases, load, nudge};
+use super::{CommandError, calibration, leases, load, nudge};
 use crate::domain::run::Advance;
 use crate::domain::{Job, Run, decode};
 use crate::log::{Expected, StreamWrite};
@@ -35,6 +34,7 @@ pub async fn job_ended(
 ) -> Result<(), CommandError> {
     // Before the run can finish: a run that is not finished is looked at again after a crash.
     check_quality(state, key, now).await?;
+    calibration::record(state, key, now).await?;
     // A superseded attempt ends too, while a newer one is held: that one keeps its lease.
     if load::job(&state.log, key).await?.phase.is_terminal() {
         leases::release(&state.pool, key).await?;
@@ -122,7 +122,12 @@ pub async fn check_quality(state: &AppState, key: &JobKey, now: Timestamp) -> Re
         let maker = Maker::system(None, now);
         let stream = key.stream();
         let mut flagged = Vec::new();
-        for flag in quality::check(&job, &output, &telemetry) {
+        let doubts = match &output {
+            Event::ToolOutputRecorded(output) => quality::check(&job, output, &telemetry),
+            Event::ExternalOutputRecorded(output) => quality::check_external(output, &telemetry),
+            _ => Vec::new(),
+        };
+        for flag in doubts {
             for event in job.flag(&flag.rule, &flag.message)? {
                 let id = event_id_of(&[stream.as_str(), "flagged", &attempt.to_string(), &flag.rule]);
                 flagged.push(maker.event(&stream, &event, id)?);
@@ -145,12 +150,16 @@ pub async fn check_quality(state: &AppState, key: &JobKey, now: Timestamp) -> Re
     Err(CommandError::contended(key))
 }
 
-fn output_of(events: &[Recorded], attempt: u32) -> Result<Option<ToolOutputRecorded>, CommandError> {
-    for recorded in events.iter().rev().filter(|recorded| recorded.event_type == "tool_output.recorded") {
-        if let Event::ToolOutputRecorded(output) = decode(recorded)?
-            && output.attempt == attempt
-        {
-            return Ok(Some(*output));
+pub(super) fn output_of(events: &[Recorded], attempt: u32) -> Result<Option<Event>, CommandError> {
+    for recorded in events.iter().rev().filter(|recorded| recorded.event_type.starts_with("tool_output.")) {
+        let event = decode(recorded)?;
+        let of = match &event {
+            Event::ToolOutputRecorded(output) => output.attempt,
+            Event::ExternalOutputRecorded(output) => output.attempt,
+            _ => continue,
+        };
+        if of == attempt {
+            return Ok(Some(event));
         }
     }
     Ok(None)

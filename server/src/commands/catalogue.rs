@@ -9,12 +9,16 @@ use events::catalogue::{
 use events::envelope::Recorded;
 use events::job::ResolvedCommands;
 use events::keys::PLATFORM_ORG;
-use events::workload::{ScenarioSpec, TOOL_METRUMBENCH_LLM, WorkloadSpec};
+use events::tools::ToolCode;
+use events::workload::{ScenarioSpec, WorkloadSpec};
 use events::{Event, StreamKey};
 
 use super::{CommandError, load};
+use crate::domain::prompt_source::PromptSource;
 use crate::domain::{Refusal, decode};
-use crate::resolve::{Inputs, Resolved, SetInForce, nearest, resolve_all};
+use crate::resolve::{
+    Inputs, Resolved, SetInForce, add_source, check_source, nearest, resolve_all, source_ref,
+};
 use crate::state::AppState;
 
 /// The events of an entry's stream: the organisation's own where it has one, or else the platform's. With its owner.
@@ -168,6 +172,16 @@ pub(super) async fn sidecars(
     Ok(sidecars)
 }
 
+/// A prompt source by its code: the organisation's own, or one of the platform's. With the organisation it belongs to.
+pub(super) async fn prompt_source(
+    state: &AppState,
+    org: &str,
+    code: &str,
+) -> Result<Option<(String, PromptSource)>, CommandError> {
+    let Some((owner, events)) = entry(state, org, "prompt_source", &[code]).await? else { return Ok(None) };
+    Ok(PromptSource::load(&events)?.map(|source| (owner, source)))
+}
+
 /// What the catalogue says about a workload.
 pub(super) struct Catalogue {
     pub(super) model: ModelRegistered,
@@ -175,6 +189,8 @@ pub(super) struct Catalogue {
     pub(super) tool: ToolRegistered,
     pub(super) set: Option<SetInForce>,
     pub(super) sidecars: BTreeMap<String, FrameworkRegistered>,
+    /// The source of the inputs, and whose it is.
+    pub(super) source: Option<(String, PromptSource)>,
 }
 
 /// What the catalogue says about a workload of an organisation's.
@@ -195,12 +211,38 @@ pub(super) async fn catalogue(
             .hint("leave p_tool_code out: the tool follows from the model")
             .into());
     }
+    fits(spec, &model, &tool)?;
     let set = match &spec.engine_args_set_code {
         Some(code) => Some(engine_args_set(state, org, code, spec.engine_args_set_version).await?),
         None => None,
     };
     let sidecars = sidecars(state, org, set.as_ref()).await?;
-    Ok(Catalogue { model, framework, tool, set, sidecars })
+    let source = match &spec.prompt_source_code {
+        None => None,
+        Some(code) => Some(prompt_source(state, org, code).await?.ok_or_else(|| {
+            let shown: String = code.chars().take(100).collect();
+            Refusal::invalid("unknown_prompt_source", format!("there is no prompt source {shown:?} here"))
+                .hint("GET /api/v_prompt_sources lists them; create_prompt_source makes one")
+        })?),
+    };
+    check_source(spec, source.as_ref().map(|(_, source)| source))?;
+    Ok(Catalogue { model, framework, tool, set, sidecars, source })
+}
+
+/// Whether the tool measures what the framework serves, and models of that family.
+fn fits(spec: &WorkloadSpec, model: &ModelRegistered, tool: &ToolRegistered) -> Result<(), Refusal> {
+    if !tool.frameworks.is_empty() && !tool.frameworks.contains(&spec.framework_code) {
+        let message = format!("{} does not measure what {} serves", spec.tool_code, spec.framework_code);
+        return Err(Refusal::invalid("wrong_framework", message)
+            .hint(format!("choose one of {}", tool.frameworks.join(", "))));
+    }
+    if !tool.families.is_empty() && !tool.families.contains(&model.family) {
+        let message = format!("{} measures {} models only", spec.tool_code, tool.families.join(" and "));
+        return Err(Refusal::invalid("wrong_family", message)
+            .because(format!("{} is of the family {:?}", spec.model_code, model.family))
+            .hint("choose a model of that family"));
+    }
+    Ok(())
 }
 
 impl Catalogue {
@@ -232,7 +274,12 @@ impl Catalogue {
         run_scenarios: &[ScenarioSpec],
         gpus: Option<u32>,
     ) -> Result<Resolved, Refusal> {
-        resolve_all(&self.inputs(workload, scenario, run_scenarios, gpus))
+        let mut resolved = resolve_all(&self.inputs(workload, scenario, run_scenarios, gpus))?;
+        if let (Some((org, source)), Some(code)) = (&self.source, &workload.prompt_source_code) {
+            let named = source_ref(org, code, &source.facts);
+            add_source(&mut resolved, workload, &self.tool, source, named)?;
+        }
+        Ok(resolved)
     }
 
     /// A scenario's commands alone.
@@ -249,9 +296,8 @@ impl Catalogue {
 
 /// The tool for models of a modality.
 pub(super) fn default_tool(modality: &str) -> Result<&'static str, Refusal> {
-    match modality {
-        "llm" => Ok(TOOL_METRUMBENCH_LLM),
-        other => Err(Refusal::invalid("no_tool", format!("no benchmark tool measures {other} models yet"))
-            .hint("choose a text model")),
-    }
+    ToolCode::of_modality(modality).map(ToolCode::as_str).ok_or_else(|| {
+        Refusal::invalid("no_tool", format!("no benchmark tool measures {modality} models"))
+            .hint("choose a model for text, images and text, transcription or image generation")
+    })
 }

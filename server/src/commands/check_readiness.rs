@@ -28,7 +28,7 @@ pub async fn check_readiness(
     state.work.catch_up().await?;
     let model = catalogue::model(state, &caller.org, &args.p_workload.p_model_code).await?;
     let spec = spec_of(&args.p_workload, catalogue::default_tool(&model.modality)?);
-    let scenarios = roll_out(&args.p_workload)?;
+    let scenarios = roll_out(&args.p_workload.p_scenarios, &spec.tool_code)?;
     let catalogue = catalogue::catalogue(state, &caller.org, &spec).await?;
     let place = place(state, &caller.org, args.p_config_code, args.p_hostname).await?;
     judge(state, &caller, &catalogue, &spec, &scenarios, &place).await

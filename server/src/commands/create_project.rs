@@ -1,13 +1,13 @@
 //! `create_project`: a project with its workloads and their scenarios, all in one append.
 
 use events::access::Role;
-use events::api::{CommandReply, CreateProject, WorkloadInput};
-use events::keys::{ProjectKey, ScenarioKey, WorkloadKey, code_from_name};
+use events::api::{CommandReply, CreateProject, ExecuteOn, WorkloadInput};
+use events::keys::{ProjectKey, RunKey, ScenarioKey, ServerKey, WorkloadKey, code_from_name};
 use serde_json::json;
 
 use super::append::{Maker, NotAppended, append};
-use super::{CommandError, RequestMeta, catalogue, reply};
-use crate::auth::Principal;
+use super::{CommandError, RequestMeta, catalogue, nudge, reply, start_run};
+use crate::auth::{Caller, Principal};
 use crate::domain::workload::NewWorkload;
 use crate::domain::{Project, Refusal, Workload};
 use crate::log::{Expected, StreamWrite};
@@ -16,10 +16,11 @@ use crate::state::AppState;
 /// The most workloads one request may bring.
 const MAX_WORKLOADS: usize = 20;
 
-/// Creates the project. Keys in the answer: `project_code`, `workload_codes`.
+/// Creates the project. Keys in the answer: `project_code`, `workload_codes`; where it is executed, `run`, `run_number`.
 ///
 /// # Errors
-/// `bad_code`, `bad_name`, `project_exists`, `duplicate_workload`, and whatever is wrong with a workload.
+/// `bad_code`, `bad_name`, `project_exists`, `duplicate_workload`, `one_workload_only`, whatever is wrong with a workload,
+/// and whatever stands in the way of its run.
 pub async fn create_project(
     state: &AppState,
     principal: &Principal,
@@ -39,8 +40,9 @@ pub async fn create_project(
     let maker = Maker::of(principal, "create_project", &meta);
     let mut writes = vec![maker.write(key.stream(), Expected::NoStream, &events, 0)?];
     let mut codes: Vec<String> = Vec::new();
+    let mut new: Vec<NewWorkload> = Vec::new();
     for input in &args.p_workloads {
-        let workload = new_workload(state, &key.org, input).await?;
+        let workload = new_workload(state, &caller.org, input).await?;
         if codes.contains(&workload.code) {
             let message = format!("the project would hold workload {:?} twice", workload.code);
             return Err(Refusal::conflict("duplicate_workload", message)
@@ -48,11 +50,23 @@ pub async fn create_project(
                 .into());
         }
         codes.push(workload.code.clone());
-        write_workload(&maker, &key, workload, &mut writes)?;
+        write_workload(&maker, &key, &workload, &mut writes)?;
+        new.push(workload);
     }
+    let run = match &args.p_execute {
+        Some(place) => Some(execute(state, &caller, &maker, &key, place, &new, &mut writes).await?),
+        None => None,
+    };
     match append(&state.log, writes).await {
         Ok(position) => {
-            Ok(reply(position, [("project_code", json!(key.project)), ("workload_codes", json!(codes))]))
+            let keys = [("project_code", json!(key.project)), ("workload_codes", json!(codes))];
+            let mut done = reply(position, keys);
+            if let Some((run, server)) = run {
+                nudge::work_available(state, &server).await;
+                done.keys.insert("run".to_owned(), json!(run.stream()));
+                done.keys.insert("run_number".to_owned(), json!(run.run));
+            }
+            Ok(done)
         }
         Err(NotAppended::Moved(_)) => {
             Err(Refusal::conflict("project_exists", format!("there is a project {:?} already", key.project))
@@ -61,6 +75,41 @@ pub async fn create_project(
         }
         Err(NotAppended::Error(error)) => Err(error),
     }
+}
+
+/// Adds the run of the one workload to the writes: all is appended together, or nothing.
+async fn execute(
+    state: &AppState,
+    caller: &Caller,
+    maker: &Maker,
+    project: &ProjectKey,
+    place: &ExecuteOn,
+    workloads: &[NewWorkload],
+    writes: &mut Vec<StreamWrite>,
+) -> Result<(RunKey, ServerKey), CommandError> {
+    let [workload] = workloads else {
+        let message =
+            format!("the project has {} workloads; only one can be saved and executed", workloads.len());
+        return Err(Refusal::invalid("one_workload_only", message)
+            .hint("save the project as a draft, then start_run each workload")
+            .into());
+    };
+    let server = ServerKey {
+        org: caller.org.clone(),
+        config: place.p_config_code.clone(),
+        hostname: place.p_hostname.clone(),
+    };
+    let scenarios: Vec<_> =
+        workload.scenarios.iter().map(|(code, spec, _)| (code.clone(), spec.clone())).collect();
+    let jobs = start_run::ready_jobs(state, caller, &workload.spec, &scenarios, &server).await?;
+    let run = RunKey {
+        org: project.org.clone(),
+        project: project.project.clone(),
+        workload: workload.code.clone(),
+        run: 1,
+    };
+    writes.extend(start_run::writes(maker, &run, &server, None, &jobs)?);
+    Ok((run, server))
 }
 
 /// A workload whose model, framework, tool and arguments are known to the catalogue.
@@ -93,11 +142,14 @@ pub(super) async fn new_workload(
 pub(super) fn write_workload(
     maker: &Maker,
     project: &ProjectKey,
-    workload: NewWorkload,
+    workload: &NewWorkload,
     writes: &mut Vec<StreamWrite>,
 ) -> Result<(), CommandError> {
-    let key =
-        WorkloadKey { org: project.org.clone(), project: project.project.clone(), workload: workload.code };
+    let key = WorkloadKey {
+        org: project.org.clone(),
+        project: project.project.clone(),
+        workload: workload.code.clone(),
+    };
     writes.push(maker.write(key.stream(), Expected::NoStream, &workload.events, writes.len())?);
     for (code, _, events) in &workload.scenarios {
         let scenario = ScenarioKey {

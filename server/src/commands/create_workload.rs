@@ -28,7 +28,7 @@ pub async fn create_workload(
     let code = workload.code.clone();
     let scenarios: Vec<String> = workload.scenarios.iter().map(|(code, ..)| code.clone()).collect();
     let mut writes = Vec::new();
-    write_workload(&Maker::of(principal, "create_workload", &meta), &key, workload, &mut writes)?;
+    write_workload(&Maker::of(principal, "create_workload", &meta), &key, &workload, &mut writes)?;
     match append(&state.log, writes).await {
         Ok(position) => {
             Ok(reply(position, [("workload_code", json!(code)), ("scenario_codes", json!(scenarios))]))

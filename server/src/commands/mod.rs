@@ -5,6 +5,7 @@
 //! [`WorkIndex`] only says which streams to look at.
 
 mod append;
+mod calibration;
 mod catalogue;
 mod error;
 mod load;
@@ -21,12 +22,15 @@ pub mod check_readiness;
 pub mod claim_job;
 pub mod clone_workload;
 pub mod create_project;
+pub mod create_prompt_source;
 pub mod create_server_config_instance;
 pub mod create_workload;
 pub mod diff_engine_args_sets;
 pub mod engine_args_sets;
 pub mod flag_result;
 pub mod hf_token;
+pub mod import_results;
+pub mod ingest_results;
 pub mod invitations;
 pub mod leases;
 pub mod notifications;

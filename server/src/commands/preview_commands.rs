@@ -40,7 +40,7 @@ pub async fn preview_commands(
     state.work.catch_up().await?;
     let model = catalogue::model(state, &caller.org, &args.p_workload.p_model_code).await?;
     let spec = spec_of(&args.p_workload, catalogue::default_tool(&model.modality)?);
-    let specs = roll_out(&args.p_workload)?;
+    let specs = roll_out(&args.p_workload.p_scenarios, &spec.tool_code)?;
     let catalogue = catalogue::catalogue(state, &caller.org, &spec).await?;
     let place = check_readiness::place(state, &caller.org, args.p_config_code, args.p_hostname).await?;
     let mut scenarios = Vec::new();

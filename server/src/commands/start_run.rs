@@ -6,12 +6,12 @@ use events::api::{CommandReply, Readiness, StartRun};
 use events::job::{JobCreated, JobQueued};
 use events::keys::{RunKey, ScenarioKey, ServerKey, WorkloadKey};
 use events::run::RunCreated;
-use events::workload::ScenarioSpec;
+use events::workload::{ScenarioSpec, WorkloadSpec};
 use serde_json::json;
 
 use super::append::{Maker, NotAppended, append};
 use super::{CommandError, RequestMeta, approvals, catalogue, check_readiness, load, nudge, reply};
-use crate::auth::Principal;
+use crate::auth::{Caller, Principal};
 use crate::domain::Refusal;
 use crate::log::{Expected, StreamWrite};
 use crate::state::AppState;
@@ -53,35 +53,12 @@ pub(super) async fn start(
         WorkloadKey { org: project.org, project: project.project, workload: args.p_workload_code.clone() };
     let workload = load::workload(&state.log, &workload_key).await?;
     let scenarios = scenarios_of(state, &workload_key, args.p_scenario_codes.as_deref()).await?;
-    let specs: Vec<ScenarioSpec> = scenarios.iter().map(|(_, spec)| spec.clone()).collect();
-
     let server = ServerKey {
         org: caller.org.clone(),
         config: args.p_config_code.clone(),
         hostname: args.p_hostname.clone(),
     };
-    load::registered_server(&state.log, &server).await?;
-    let catalogue = catalogue::catalogue(state, &caller.org, &workload.spec).await?;
-    let place = check_readiness::place_of(state, &server).await?;
-    let readiness =
-        check_readiness::judge(state, &caller, &catalogue, &workload.spec, &specs, &place).await?;
-    if !readiness.ready {
-        return Err(not_ready(&readiness).into());
-    }
-    let mut jobs = Vec::new();
-    for (ordinal, (code, scenario)) in (0u32..).zip(&scenarios) {
-        let resolved = catalogue.resolve(&workload.spec, scenario, &specs, place.gpus())?;
-        // Of every scenario: readiness looked at the first.
-        approvals::require(state, &caller.org, &workload.spec.model_code, &resolved.dangerous).await?;
-        let created = JobCreated {
-            server: server.clone(),
-            ordinal,
-            workload: workload.spec.clone(),
-            scenario: scenario.clone(),
-            commands: resolved.commands,
-        };
-        jobs.push((code.clone(), created));
-    }
+    let jobs = ready_jobs(state, &caller, &workload.spec, &scenarios, &server).await?;
 
     let mut number = state.work.read(|index| index.last_run_of(&workload_key)) + 1;
     for _ in 0..TRIES {
@@ -105,7 +82,44 @@ pub(super) async fn start(
     Err(CommandError::contended(&workload_key))
 }
 
-fn writes(
+/// The jobs of a run that nothing stands in the way of, each with its commands.
+///
+/// # Errors
+/// `server_not_found`, `not_ready`, `dangerous_flags`, and whatever cannot be resolved.
+pub(super) async fn ready_jobs(
+    state: &AppState,
+    caller: &Caller,
+    spec: &WorkloadSpec,
+    scenarios: &[(String, ScenarioSpec)],
+    server: &ServerKey,
+) -> Result<Vec<(String, JobCreated)>, CommandError> {
+    let specs: Vec<ScenarioSpec> = scenarios.iter().map(|(_, spec)| spec.clone()).collect();
+    load::registered_server(&state.log, server).await?;
+    let catalogue = catalogue::catalogue(state, &caller.org, spec).await?;
+    let place = check_readiness::place_of(state, server).await?;
+    let readiness = check_readiness::judge(state, caller, &catalogue, spec, &specs, &place).await?;
+    if !readiness.ready {
+        return Err(not_ready(&readiness).into());
+    }
+    let mut jobs = Vec::new();
+    for (ordinal, (code, scenario)) in (0u32..).zip(scenarios) {
+        let resolved = catalogue.resolve(spec, scenario, &specs, place.gpus())?;
+        // Of every scenario: readiness looked at the first.
+        approvals::require(state, &caller.org, &spec.model_code, &resolved.dangerous).await?;
+        let created = JobCreated {
+            server: server.clone(),
+            ordinal,
+            workload: spec.clone(),
+            scenario: scenario.clone(),
+            commands: resolved.commands,
+        };
+        jobs.push((code.clone(), created));
+    }
+    Ok(jobs)
+}
+
+/// The writes of a run with its jobs, the first of which is queued.
+pub(super) fn writes(
     maker: &Maker,
     run: &RunKey,
     server: &ServerKey,

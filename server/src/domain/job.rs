@@ -162,6 +162,11 @@ impl Job {
                     attempt.has_output = true;
                 }
             }
+            Event::ExternalOutputRecorded(output) => {
+                if let Some(attempt) = self.attempt_mut(output.attempt) {
+                    attempt.has_output = true;
+                }
+            }
             Event::JobCompleted(completed) => {
                 self.end_attempt(completed.attempt, at, Some(completed.telemetry_samples));
                 if after.phase == JobPhase::Completed && before.phase != after.phase {

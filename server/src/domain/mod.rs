@@ -9,6 +9,7 @@ pub mod engine_args_set;
 pub mod job;
 pub mod org;
 pub mod project;
+pub mod prompt_source;
 pub mod refusal;
 pub mod run;
 pub mod saved_view;

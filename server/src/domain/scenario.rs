@@ -2,6 +2,7 @@
 
 use events::Event;
 use events::envelope::Recorded;
+use events::tools::{FEWEST_ROUNDS, IMAGE_DETAILS, image_size};
 use events::workload::{ScenarioDefined, ScenarioSpec};
 
 use super::{LoadError, Refusal, decode, wrong_beginning};
@@ -10,6 +11,10 @@ use super::{LoadError, Refusal, decode, wrong_beginning};
 pub const MAX_CONCURRENCY: u32 = 65_536;
 /// The longest sequence a scenario may ask for, tokens.
 pub const MAX_SEQUENCE: u32 = 10_000_000;
+/// The most turns a conversation may have.
+pub const MAX_ROUNDS: u32 = 10_000;
+/// The most images a request may carry or ask for: what the load generators take.
+pub const MAX_IMAGES: u32 = 64;
 /// The most requests a scenario may send.
 pub const MAX_REQUESTS: u32 = 10_000_000;
 
@@ -52,6 +57,30 @@ impl Scenario {
                 check(axis, value, MAX_SEQUENCE)?;
             }
         }
+        if let Some(images) = spec.num_images_batch {
+            check("num_images_batch", images, MAX_IMAGES)?;
+        }
+        if let Some(rounds) = spec.num_rounds {
+            check("num_rounds", rounds, MAX_ROUNDS)?;
+            if rounds < FEWEST_ROUNDS {
+                let message = format!("num_rounds is {rounds}; it must be at least {FEWEST_ROUNDS}");
+                return Err(Refusal::invalid("bad_scenario", message)
+                    .because("the replay drops conversations of fewer rounds and would send nothing")
+                    .hint(format!("choose p_num_rounds from {FEWEST_ROUNDS}")));
+            }
+        }
+        if let Some(size) = spec.image_size.as_ref().filter(|size| image_size(size).is_none()) {
+            let shown: String = size.chars().take(40).collect();
+            let message = format!("image_size is {shown:?}; it must be WIDTHxHEIGHT, each 1 to 16384 pixels");
+            return Err(Refusal::invalid("bad_scenario", message).hint("for example 1024x1024"));
+        }
+        if let Some(detail) =
+            spec.image_detail.as_ref().filter(|detail| !IMAGE_DETAILS.contains(&detail.as_str()))
+        {
+            let shown: String = detail.chars().take(40).collect();
+            return Err(Refusal::invalid("bad_scenario", format!("image_detail is {shown:?}"))
+                .hint("it is low or high; there is no other"));
+        }
         Ok(vec![Event::ScenarioDefined(ScenarioDefined { spec: spec.clone() })])
     }
 }
@@ -72,6 +101,29 @@ mod tests {
     fn zero_requests_are_refused_by_name() {
         let spec = ScenarioSpec { num_requests: 0, ..testing::scenario() };
         assert!(Scenario::define(&spec).unwrap_err().message.contains("num_requests"));
+    }
+
+    #[test]
+    fn what_no_tool_can_send_is_refused() {
+        let spec = testing::scenario;
+        for bad in [
+            ScenarioSpec { num_rounds: Some(4), ..spec() },
+            ScenarioSpec { num_rounds: Some(10_001), ..spec() },
+            ScenarioSpec { num_images_batch: Some(0), ..spec() },
+            ScenarioSpec { num_images_batch: Some(65), ..spec() },
+            ScenarioSpec { image_size: Some("big".into()), ..spec() },
+            ScenarioSpec { image_detail: Some("medium".into()), ..spec() },
+        ] {
+            assert_eq!(Scenario::define(&bad).unwrap_err().code, "bad_scenario", "{bad:?}");
+        }
+        let good = ScenarioSpec {
+            num_rounds: Some(5),
+            num_images_batch: Some(64),
+            image_size: Some("512x768".into()),
+            image_detail: Some("low".into()),
+            ..spec()
+        };
+        assert!(Scenario::define(&good).is_ok());
     }
 
     #[test]

@@ -50,8 +50,8 @@ pub(crate) fn scenario() -> ScenarioSpec {
         input_sequence_length: Some(128),
         output_sequence_length: Some(64),
         num_requests: 200,
-        max_tokens: None,
-        streaming: true,
+        streaming: Some(true),
+        ..ScenarioSpec::default()
     }
 }
 
@@ -68,14 +68,13 @@ pub(crate) fn workload_input() -> WorkloadInput {
         p_engine_args: Default::default(),
         p_tool_args: Default::default(),
         p_endpoint_url: None,
+        p_prompt_source_code: None,
         p_keep_server: false,
         p_scenarios: ScenarioMatrix {
             p_concurrency: vec![1, 2],
             p_input_sequence_length: vec![128],
             p_output_sequence_length: vec![64],
-            p_num_requests: None,
-            p_max_tokens: None,
-            p_streaming: true,
+            ..ScenarioMatrix::default()
         },
     }
 }
@@ -95,6 +94,7 @@ pub(crate) fn job_created() -> JobCreated {
             job_timeout_s: 600,
             endpoint_url: None,
             templates: vec![],
+            prompt_source: None,
             dangerous_flags: vec![],
             engine_args: Default::default(),
             engine_args_set: None,

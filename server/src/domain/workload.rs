@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use events::Event;
-use events::api::WorkloadInput;
+use events::api::{ScenarioMatrix, WorkloadInput};
 use events::envelope::Recorded;
-use events::keys::{check_code, code_from_name};
+use events::keys::{WorkloadKey, check_code, code_from_name};
+use events::tools::ToolCode;
 use events::workload::{ScenarioSpec, WorkloadCreated, WorkloadSpec};
 
 use super::project::check_name;
@@ -53,11 +54,34 @@ impl Workload {
         Ok(Some(Self { name: created.name, spec: created.spec, version }))
     }
 
+    /// A person makes the same workload again under another code, with its scenarios; `changed` is what it measures then.
+    ///
+    /// # Errors
+    /// `bad_code`, `bad_name`, `bad_scenario`.
+    pub fn copy(
+        from: &WorkloadKey,
+        code: &str,
+        name: &str,
+        changed: WorkloadSpec,
+        scenarios: &[ScenarioSpec],
+    ) -> Result<NewWorkload, Refusal> {
+        check_code("workload code", code)?;
+        let name = check_name(name)?;
+        let cloned_from = Some(from.stream().to_string());
+        let created = WorkloadCreated { name, spec: changed.clone(), cloned_from };
+        let scenarios = scenarios
+            .iter()
+            .map(|scenario| Ok((scenario.code(), scenario.clone(), Scenario::define(scenario)?)))
+            .collect::<Result<_, Refusal>>()?;
+        let events = vec![Event::WorkloadCreated(created)];
+        Ok(NewWorkload { code: code.to_owned(), spec: changed, events, scenarios })
+    }
+
     /// A person defines a workload and the scenarios that its matrix rolls out into. That the codes are free is the
     /// append's `NoStream` to judge. `tool_code` is what an absent tool stands for.
     ///
     /// # Errors
-    /// `bad_code`, `bad_name`, `bad_scenario`, `no_scenarios`, `too_many_scenarios`, `duplicate_scenario`.
+    /// `bad_code`, `bad_name`, `bad_scenario`, and those of [`roll_out`].
     pub fn create(input: &WorkloadInput, tool_code: &str) -> Result<NewWorkload, Refusal> {
         let spec = spec_of(input, tool_code);
         let code = match &input.p_workload_code {
@@ -66,8 +90,8 @@ impl Workload {
         };
         check_code("workload code", &code)?;
         let name = check_name(input.p_name.as_deref().unwrap_or(&code))?;
-        let created = WorkloadCreated { name, spec: spec.clone() };
-        let scenarios = roll_out(input)?
+        let created = WorkloadCreated { name, spec: spec.clone(), cloned_from: None };
+        let scenarios = roll_out(&input.p_scenarios, &spec.tool_code)?
             .into_iter()
             .map(|scenario| Ok((scenario.code(), scenario.clone(), Scenario::define(&scenario)?)))
             .collect::<Result<_, Refusal>>()?;
@@ -102,28 +126,23 @@ pub fn spec_of(input: &WorkloadInput, tool_code: &str) -> WorkloadSpec {
         engine_args: input.p_engine_args.clone(),
         tool_args: input.p_tool_args.clone(),
         endpoint_url: input.p_endpoint_url.clone(),
-        prompt_source_code: None,
+        prompt_source_code: input.p_prompt_source_code.clone(),
         keep_server: input.p_keep_server,
     }
 }
 
-/// The scenarios a matrix multiplies out into.
+/// The scenarios a matrix multiplies out into, for a tool.
 ///
 /// # Errors
-/// `no_scenarios`, `too_many_scenarios`, `duplicate_scenario`.
-pub fn roll_out(input: &WorkloadInput) -> Result<Vec<ScenarioSpec>, Refusal> {
-    let matrix = &input.p_scenarios;
-    let sizes = [
-        matrix.p_concurrency.len(),
-        matrix.p_input_sequence_length.len(),
-        matrix.p_output_sequence_length.len(),
-    ];
-    // Judged before it is multiplied out: a few long axes would make millions.
-    let count = sizes.iter().fold(1usize, |product, &size| product.saturating_mul(size.max(1)));
+/// `unknown_tool`, `no_scenarios`, `too_many_scenarios`, `foreign_axis`, `duplicate_scenario`.
+pub fn roll_out(matrix: &ScenarioMatrix, tool_code: &str) -> Result<Vec<ScenarioSpec>, Refusal> {
+    let tool = tool(tool_code)?;
     if matrix.p_concurrency.is_empty() {
         return Err(Refusal::invalid("no_scenarios", "the scenario matrix has no concurrency")
             .hint("choose at least one value of p_concurrency"));
     }
+    // Judged before it is multiplied out.
+    let count = matrix.size();
     if count > MAX_SCENARIOS {
         return Err(Refusal::invalid(
             "too_many_scenarios",
@@ -131,7 +150,11 @@ pub fn roll_out(input: &WorkloadInput) -> Result<Vec<ScenarioSpec>, Refusal> {
         )
         .hint("choose fewer chips, or split the matrix over two workloads"));
     }
-    let scenarios = matrix.roll_out();
+    if let Some(axis) = matrix.foreign_axis(tool) {
+        return Err(Refusal::invalid("foreign_axis", format!("scenarios of {tool} have no {axis}"))
+            .hint(format!("leave {axis} out, or choose another tool")));
+    }
+    let scenarios = matrix.roll_out(tool);
     let mut seen = BTreeSet::new();
     for scenario in &scenarios {
         if !seen.insert(scenario.code()) {
@@ -143,6 +166,19 @@ pub fn roll_out(input: &WorkloadInput) -> Result<Vec<ScenarioSpec>, Refusal> {
         }
     }
     Ok(scenarios)
+}
+
+/// The tool of a code.
+///
+/// # Errors
+/// `unknown_tool`.
+pub fn tool(code: &str) -> Result<ToolCode, Refusal> {
+    ToolCode::of(code).ok_or_else(|| {
+        let shown: String = code.chars().take(100).collect();
+        let known: Vec<&str> = ToolCode::ALL.iter().map(|tool| tool.as_str()).collect();
+        Refusal::invalid("unknown_tool", format!("there is no tool {shown:?}"))
+            .hint(format!("the tools are {}", known.join(", ")))
+    })
 }
 
 /// The code of a workload that was given none: model, framework and quantization.

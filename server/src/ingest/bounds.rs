@@ -1,5 +1,6 @@
 //! Bounds of what a report may hold. A number outside them is a defect of its sender and would be a wrong number here.
 
+use events::external_figures::check_figures;
 use events::report::ReportBody;
 use events::server_host::HostCapabilities;
 use events::summary::Summary;
@@ -7,6 +8,7 @@ use events::summary_columns;
 use events::system::BlobStored;
 use events::telemetry::TelemetrySampled;
 use events::tool_output::{LogLines, ProgressReported};
+use events::tools::ToolCode;
 use serde_json::Value;
 
 use super::Refused;
@@ -40,6 +42,10 @@ pub(super) fn check(body: &ReportBody, max_blob_bytes: u64) -> Result<(), Refuse
         ReportBody::Capabilities { capabilities } => capabilities_are_sane(capabilities),
         ReportBody::Running { running, .. } => duration("ready_after_s", running.ready_after_s),
         ReportBody::ToolOutput { output, .. } => figures_are_sane(&output.summary),
+        ReportBody::ExternalOutput { output, .. } => {
+            check_figures(&output.figures).map_err(|why| bad(why, "a number of at least 0"))?;
+            output.figures.window_s.map_or(Ok(()), |window| duration("window_s", window))
+        }
         ReportBody::Serving { .. }
         | ReportBody::Completed { .. }
         | ReportBody::Failed { .. }
@@ -79,7 +85,8 @@ fn inexact(value: &Value, path: &mut Vec<String>) -> Option<(String, String)> {
 
 /// No figure of a result is negative: durations, counts and rates are not.
 fn figures_are_sane(summary: &Summary) -> Result<(), Refused> {
-    for (name, value) in summary_columns::columns(&summary.figures) {
+    let tool = ToolCode::of(&summary.tool).unwrap_or(ToolCode::MetrumbenchLlm);
+    for (name, value) in summary_columns::columns_of(tool, &summary.figures) {
         if !MAY_BE_NEGATIVE.iter().any(|part| name.contains(part)) {
             value.map_or(Ok(()), |value| not_negative(&name, value))?;
         }

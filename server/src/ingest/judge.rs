@@ -87,6 +87,9 @@ pub(super) fn natural(identity: &AgentIdentity, body: &ReportBody) -> (StreamKey
         ReportBody::Serving { job, serving } => (job.stream(), Event::JobServing(serving.clone())),
         ReportBody::Running { job, running } => (job.stream(), Event::JobRunning(running.clone())),
         ReportBody::ToolOutput { job, output } => (job.stream(), Event::ToolOutputRecorded(output.clone())),
+        ReportBody::ExternalOutput { job, output } => {
+            (job.stream(), Event::ExternalOutputRecorded(output.clone()))
+        }
         ReportBody::Completed { job, completed } => (job.stream(), Event::JobCompleted(completed.clone())),
         ReportBody::Failed { job, failed } => (job.stream(), Event::JobFailed(failed.clone())),
         ReportBody::Cancelled { job, cancelled } => (job.stream(), Event::JobCancelled(cancelled.clone())),

@@ -69,13 +69,11 @@ impl Access {
     pub fn sees_stream(&self, reader: &Visibility, stream: &StreamKey) -> bool {
         let member = |org: &str| reader.org.as_deref() == Some(org);
         match stream.kind() {
-            "project" | "workload" | "scenario" | "run" | "job" | "telemetry" | "progress" | "logs" => {
-                self.sees_project(reader, stream)
-            }
+            "project" | "workload" | "scenario" | "run" | "job" | "telemetry" | "progress" | "logs"
+            | "import" => self.sees_project(reader, stream),
             // The catalogue is everybody's.
-            "config" | "model" | "framework" | "tool" | "accelerator" | "engine_args_set" => {
-                stream.org() == PLATFORM_ORG || member(stream.org())
-            }
+            "config" | "model" | "framework" | "tool" | "accelerator" | "engine_args_set"
+            | "prompt_source" => stream.org() == PLATFORM_ORG || member(stream.org()),
             "server" | "org" | "blob" | "approval" => member(stream.org()),
             // The organisation's, or one person's in it.
             "saved_view" => {

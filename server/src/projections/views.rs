@@ -7,11 +7,13 @@ use std::sync::LazyLock;
 
 use super::catalogue_views;
 use super::models::artifacts::ArtifactRow;
+use super::models::external_outputs::{ExternalRow, GenaiPerf, Inferencex, KvCacheOffload, Kyai};
 use super::models::jobs::JobRow;
 use super::models::logs::LogLineRow;
-use super::models::outputs::LlmOutputRow;
+use super::models::outputs::{Asr, Imagegen, Llm, OutputRow, Vlm};
 use super::models::projects::ProjectRow;
-use super::models::result_rows::ResultRow;
+use super::models::prompt_sources::{CalibrationRow, PromptSourceRow};
+use super::models::result::ResultRow;
 use super::models::runs::{FlagRow, RunRow};
 use super::models::saved_views::SavedViewRow;
 use super::models::scenarios::ScenarioRow;
@@ -122,6 +124,9 @@ fn build() -> Vec<ViewDef> {
         plain::<FlagRow>("v_quality_flags"),
         plain::<LogLineRow>("v_log_lines"),
         plain::<ArtifactRow>("v_job_artifacts"),
+        plain::<PromptSourceRow>("v_prompt_sources"),
+        plain::<CalibrationRow>("v_prompt_source_calibrations"),
+        prompt_libraries(),
         plain::<ChunkRow>("v_telemetry_chunks"),
         saved_views(),
         servers(),
@@ -135,7 +140,31 @@ fn build() -> Vec<ViewDef> {
         leaderboard::leaderboard(),
     ];
     views.extend(catalogue_views::all());
-    views.extend(versioned::<LlmOutputRow>("v_metrumbench_llm_outputs", "v_metrumbench_llm_outputs_history"));
+    views.extend(versioned::<OutputRow<Llm>>(
+        "v_metrumbench_llm_outputs",
+        "v_metrumbench_llm_outputs_history",
+    ));
+    views.extend(versioned::<OutputRow<Vlm>>(
+        "v_metrumbench_vlm_outputs",
+        "v_metrumbench_vlm_outputs_history",
+    ));
+    views.extend(versioned::<OutputRow<Asr>>(
+        "v_metrumbench_asr_outputs",
+        "v_metrumbench_asr_outputs_history",
+    ));
+    views.extend(versioned::<OutputRow<Imagegen>>(
+        "v_metrumbench_imagegen_outputs",
+        "v_metrumbench_imagegen_outputs_history",
+    ));
+    views
+        .extend(versioned::<ExternalRow<Inferencex>>("v_inferencex_outputs", "v_inferencex_outputs_history"));
+    views.extend(versioned::<ExternalRow<GenaiPerf>>("v_genai_perf_outputs", "v_genai_perf_outputs_history"));
+    views.extend(versioned::<ExternalRow<KvCacheOffload>>(
+        "v_kv_cache_offload_outputs",
+        "v_kv_cache_offload_outputs_history",
+    ));
+    views.extend(versioned::<ExternalRow<Kyai>>("v_kyai_outputs", "v_kyai_outputs_history"));
+    views.push(kyai_leaderboard());
     views.extend(versioned::<ResultRow>("v_benchmark_results", "v_benchmark_results_history"));
     views.extend(people::views());
     views
@@ -168,6 +197,48 @@ fn servers() -> ViewDef {
 fn saved_views() -> ViewDef {
     let view = plain::<SavedViewRow>("v_saved_views");
     ViewDef { select: format!("{} where not removed", view.select), ..view }
+}
+
+/// Candidates by their best score on the same questions with the same prompts; equal scores by latency. What was
+/// simulated, doubted or did not complete has no rank.
+fn kyai_leaderboard() -> ViewDef {
+    let own: Vec<Column> = shown(ExternalRow::<Kyai>::columns())
+        .into_iter()
+        .filter(|c| {
+            !matches!(c.name.as_str(), "valid_from" | "valid_to" | "tool_argv" | "simulated" | "imported")
+        })
+        .collect();
+    let same = "dataset, dataset_sha256, generation_prompt_sha256, judge_prompt_sha256";
+    let order = "kyai_score desc, response_time_avg_ms asc nulls last";
+    let mut columns = vec![column("rank", Kind::Int)];
+    columns.extend(own.clone());
+    let names = selected(&own, "b.");
+    ViewDef {
+        name: "v_kyai_leaderboard",
+        select: format!(
+            "select rank() over (partition by {same} order by {order}) as rank, {names}
+               from (select distinct on ({same}, model_code, framework_code, framework_version, quantization) k.*
+                       from {{kyai_outputs}} k
+                      where k.valid_to is null and not k.simulated
+                        and exists (select 1 from {{benchmark_results}} r
+                                     where r.job = k.job and r.valid_to is null and r.status = 'completed'
+                                       and not r.suspicious)
+                      order by {same}, model_code, framework_code, framework_version, quantization, {order},
+                               position) b"
+        ),
+        columns,
+        tables: vec!["kyai_outputs", "benchmark_results"],
+        invoker: true,
+        history: None,
+        served: true,
+        ranked: false,
+    }
+}
+
+/// The prompt libraries alone.
+fn prompt_libraries() -> ViewDef {
+    let view = plain::<PromptSourceRow>("v_prompt_libraries_with_prompt_count");
+    ViewDef { select: format!("{} where source_type = 'prompt_library'", view.select), ..view }
 }
 
 fn job_summary() -> ViewDef {
@@ -326,11 +397,13 @@ fn events() -> ViewDef {
                           split_part(s.stream_key, '/', 3) as second) k
               cross join lateral (
                    select p.visibility, p.owner from {projects} p
-                    where k.kind in ('project', 'workload', 'scenario', 'run', 'job', 'telemetry', 'progress', 'logs')
+                    where k.kind in ('project', 'workload', 'scenario', 'run', 'job', 'telemetry', 'progress', 'logs',
+                                    'import')
                       and p.org = k.org and p.project_code = k.second
                    union all
                    select 'public', ''
-                    where k.kind in ('model', 'framework', 'config', 'tool', 'accelerator', 'engine_args_set') and k.org = '_'
+                    where k.kind in ('model', 'framework', 'config', 'tool', 'accelerator', 'engine_args_set',
+                                     'prompt_source') and k.org = '_'
                    union all
                    select case when (select current_setting('app.role', true)) = 'admin' then 'organization'
                                else 'private' end, k.second where k.kind = 'access'
@@ -339,7 +412,8 @@ fn events() -> ViewDef {
                     where k.kind = 'saved_view'
                    union all
                    select 'organization', '' where k.kind in ('server', 'org', 'approval')
-                       or (k.kind in ('model', 'framework', 'config', 'tool', 'accelerator', 'engine_args_set')
+                       or (k.kind in ('model', 'framework', 'config', 'tool', 'accelerator', 'engine_args_set',
+                                     'prompt_source')
                            and k.org <> '_')) a
              where a.visibility = 'public'
                 or (a.visibility = 'organization' and k.org = (select current_setting('app.org', true)))

@@ -7,7 +7,7 @@ mod rules;
 use events::quality::QualityFlagged;
 use events::telemetry::TelemetrySampled;
 use events::timestamp::Timestamp;
-use events::tool_output::ToolOutputRecorded;
+use events::tool_output::{ExternalOutputRecorded, ToolOutputRecorded};
 
 use crate::domain::Job;
 
@@ -84,6 +84,25 @@ pub fn check(job: &Job, output: &ToolOutputRecorded, telemetry: &TelemetryFacts)
             let message = find(&facts)?;
             Some(QualityFlagged { attempt: output.attempt, rule: (*rule).to_owned(), message })
         })
+        .collect()
+}
+
+/// The doubts about a third-party tool's result, as far as it tells.
+pub fn check_external(output: &ExternalOutputRecorded, telemetry: &TelemetryFacts) -> Vec<QualityFlagged> {
+    let figures = &output.figures;
+    // An evaluation has as many questions as it has, and its errors stand in its score as zeroes.
+    let load = output.kyai.is_none();
+    let rate = events::external_columns::error_rate_pct(figures).filter(|_| load);
+    let succeeded = figures.requests_succeeded.filter(|_| load);
+    let found = [
+        ("too_few_requests", succeeded.and_then(rules::few_requests)),
+        ("high_error_rate", rate.and_then(rules::error_rate)),
+        ("missing_telemetry", rules::no_telemetry(telemetry)),
+        ("telemetry_gap", rules::gap_in_telemetry(telemetry)),
+    ];
+    let doubts = found.into_iter().filter_map(|(rule, message)| Some((rule, message?)));
+    doubts
+        .map(|(rule, message)| QualityFlagged { attempt: output.attempt, rule: rule.to_owned(), message })
         .collect()
 }
 

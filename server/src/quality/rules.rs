@@ -1,6 +1,8 @@
 //! The rules, each a small function: what is odd, or nothing.
 
-use super::Facts;
+use events::tools::ToolCode;
+
+use super::{Facts, TelemetryFacts};
 
 /// Fewer succeeded requests than this are a smoke test, not a measurement.
 const ENOUGH_REQUESTS: u64 = 100;
@@ -12,6 +14,10 @@ const TRUNCATED_BELOW: f64 = 0.5;
 const CACHED_ABOVE: f64 = 0.1;
 /// The share of the taken samples that must be in the log.
 const ENOUGH_SAMPLES: f64 = 0.9;
+
+fn tool(facts: &Facts<'_>) -> ToolCode {
+    ToolCode::of(&facts.job.workload.tool_code).unwrap_or(ToolCode::MetrumbenchLlm)
+}
 
 fn succeeded(facts: &Facts<'_>) -> u64 {
     facts.output.summary.figures.requests.succeeded
@@ -55,6 +61,9 @@ pub(super) fn implausible_tokens(facts: &Facts<'_>) -> Option<String> {
 
 /// The server did not say how many tokens it generated.
 pub(super) fn token_counts_missing(facts: &Facts<'_>) -> Option<String> {
+    if !tool(facts).counts_tokens() {
+        return None;
+    }
     let figures = &facts.output.summary.figures;
     let counted = figures.completion_tokens.as_ref().map_or(0, |tokens| tokens.n);
     (counted < succeeded(facts)).then(|| {
@@ -130,10 +139,35 @@ pub(super) fn high_error_rate(facts: &Facts<'_>) -> Option<String> {
 
 /// Too few answers for percentiles.
 pub(super) fn too_few_requests(facts: &Facts<'_>) -> Option<String> {
-    (succeeded(facts) < ENOUGH_REQUESTS).then(|| {
+    // Images take seconds each: four rounds of the concurrency are what the platform itself sends.
+    if tool(facts) == ToolCode::MetrumbenchImagegen {
+        let wanted = tool(facts).default_num_requests(facts.job.scenario.concurrency);
+        return (succeeded(facts) < u64::from(wanted)).then(|| {
+            format!(
+                "{} requests succeeded: a smoke test, not a measurement. Send at least {wanted}.",
+                succeeded(facts)
+            )
+        });
+    }
+    few_requests(succeeded(facts))
+}
+
+/// Too few of them for percentiles.
+pub(super) fn few_requests(succeeded: u64) -> Option<String> {
+    (succeeded < ENOUGH_REQUESTS).then(|| {
         format!(
-            "{} requests succeeded: a smoke test, not a measurement. Use hundreds to thousands for numbers you report.",
-            succeeded(facts)
+            "{succeeded} requests succeeded: a smoke test, not a measurement. Use hundreds to thousands for numbers \
+             you report."
+        )
+    })
+}
+
+/// Many of a third-party tool's requests failed.
+pub(super) fn error_rate(rate_pct: f64) -> Option<String> {
+    (rate_pct > HIGH_ERROR_RATE_PCT).then(|| {
+        format!(
+            "{rate_pct:.1} % of the requests failed, and the figures describe only the rest. Read the Tool log, then \
+             lower the concurrency."
         )
     })
 }
@@ -178,7 +212,12 @@ pub(super) fn cached_prompts(facts: &Facts<'_>) -> Option<String> {
 
 /// No telemetry at all.
 pub(super) fn missing_telemetry(facts: &Facts<'_>) -> Option<String> {
-    (facts.telemetry.samples == 0).then(|| {
+    no_telemetry(facts.telemetry)
+}
+
+/// Not one sample.
+pub(super) fn no_telemetry(telemetry: &TelemetryFacts) -> Option<String> {
+    (telemetry.samples == 0).then(|| {
         "there is not one telemetry sample of this attempt, so power and utilisation are unknown. Read the Agent log."
             .to_owned()
     })
@@ -186,7 +225,11 @@ pub(super) fn missing_telemetry(facts: &Facts<'_>) -> Option<String> {
 
 /// Telemetry with holes.
 pub(super) fn telemetry_gap(facts: &Facts<'_>) -> Option<String> {
-    let telemetry = facts.telemetry;
+    gap_in_telemetry(facts.telemetry)
+}
+
+/// Samples that are missing.
+pub(super) fn gap_in_telemetry(telemetry: &TelemetryFacts) -> Option<String> {
     if telemetry.samples == 0 {
         return None;
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use events::api::{ChainLink, EventView, History};
 use events::catalog::Event;
 use events::envelope::Recorded;
-use events::keys::{JobKey, StreamKey};
+use events::keys::{ImportKey, JobKey, StreamKey};
 use http::StatusCode;
 use serde::Serialize;
 
@@ -91,6 +91,9 @@ pub async fn of_result(
     key: &str,
 ) -> Result<History, Failure> {
     let stream = stream_key(key)?;
+    if stream.kind() == "import" {
+        return of_import(log, access, visibility, &stream).await;
+    }
     let job = JobKey::from_stream(&stream).ok().filter(|_| stream.kind() == "job").ok_or_else(|| {
         Failure::bad_request(
             "bad_key",
@@ -122,6 +125,34 @@ pub async fn of_result(
     result_links(&of_job, &mut chain);
     events.extend(of_job.into_iter().map(|recorded| (recorded.position, recorded)));
     Ok(History { chain, events: events.values().map(event_view).collect(), next_after: None })
+}
+
+/// The chain behind an imported result: project → file → metrics.
+async fn of_import(
+    log: &Log,
+    access: &Access,
+    visibility: &Visibility,
+    stream: &StreamKey,
+) -> Result<History, Failure> {
+    let nothing = || nothing_at(stream.as_str());
+    let key = ImportKey::from_stream(stream).map_err(|_| nothing())?;
+    if !access.sees_stream(visibility, stream) {
+        return Err(nothing());
+    }
+    let project = key.project_key().stream();
+    let mut events = log.read_stream(&project, 1, 1).await?;
+    let mut chain: Vec<ChainLink> =
+        events.iter().map(|recorded| chain_link("project", project.to_string(), recorded)).collect();
+    let imported = whole_stream(log, stream).await?;
+    let first = imported.first().ok_or_else(nothing)?;
+    if let Ok(Event::ToolOutputImported(output)) =
+        Event::decode(&first.event_type, first.schema_version, &first.payload)
+    {
+        chain.push(chain_link("file", format!("{} {}", output.format, output.file_sha256), first));
+    }
+    chain.push(chain_link("metrics", stream.to_string(), first));
+    events.extend(imported);
+    Ok(History { chain, events: events.iter().map(event_view).collect(), next_after: None })
 }
 
 fn chain_link(link: &str, key: String, recorded: &Recorded) -> ChainLink {
@@ -163,6 +194,14 @@ fn result_links(of_job: &[Recorded], chain: &mut Vec<ChainLink>) {
                     None => invocation = Some(chain_link("invocation", tool, recorded)),
                 }
                 metrics = Some(chain_link("metrics", output.summary.id.to_string(), recorded));
+            }
+            Event::ExternalOutputRecorded(output) if output.attempt == attempt => {
+                let tool = format!("{} {}", output.invocation.tool_code, output.invocation.tool_version);
+                match &mut invocation {
+                    Some(link) => link.key = tool,
+                    None => invocation = Some(chain_link("invocation", tool, recorded)),
+                }
+                metrics = Some(chain_link("metrics", output.invocation.summary_sha256.clone(), recorded));
             }
             _ => {}
         }

@@ -1,5 +1,6 @@
 //! Do context and key-value cache hold what the scenarios send?
 
+use events::tools::ToolCode;
 use serde_json::Value;
 
 use super::cures::{advice, set_arg, unset};
@@ -15,6 +16,9 @@ const USUAL_SHARE: f64 = 0.9;
 
 /// The context holds the longest scenario's input and output.
 pub(super) fn context_covers(facts: &Facts<'_>) -> Finding {
+    if !ToolCode::of(&facts.workload.tool_code).is_none_or(ToolCode::counts_tokens) {
+        return Finding::DoesNotApply;
+    }
     let Some((needed, scenario)) = facts.most_tokens() else {
         return Finding::unknown("the scenarios do not say how long inputs and outputs are");
     };

@@ -1,5 +1,8 @@
 //! Is the load sound, and can it be turned into commands?
 
+use events::tools::ToolCode;
+use events::workload::ScenarioSpec;
+
 use super::cures::{advice, set, set_arg};
 use super::{Facts, Finding, place};
 
@@ -46,7 +49,11 @@ pub(super) fn load_is_sound(facts: &Facts<'_>) -> Finding {
         );
     }
     let fewest = facts.scenarios.iter().map(|scenario| scenario.num_requests).min().unwrap_or(0);
-    if fewest < ENOUGH_REQUESTS {
+    let imagegen = facts.workload.tool_code == ToolCode::MetrumbenchImagegen.as_str();
+    if imagegen && let Some(finding) = enough_images(facts) {
+        return finding;
+    }
+    if !imagegen && fewest < ENOUGH_REQUESTS {
         return Finding::warning(
             format!("{fewest} requests a scenario are a smoke test, not a measurement."),
             set("p_scenarios.p_num_requests", 200, "Send hundreds to thousands for numbers you report."),
@@ -69,6 +76,21 @@ pub(super) fn load_is_sound(facts: &Facts<'_>) -> Finding {
         );
     }
     Finding::ok(format!("At least {fewest} requests a scenario."))
+}
+
+/// Images take seconds each: four rounds of the concurrency are enough.
+fn enough_images(facts: &Facts<'_>) -> Option<Finding> {
+    let wanted =
+        |scenario: &ScenarioSpec| ToolCode::MetrumbenchImagegen.default_num_requests(scenario.concurrency);
+    let few = facts.scenarios.iter().find(|scenario| scenario.num_requests < wanted(scenario))?;
+    Some(Finding::warning(
+        format!("{} sends {} requests: a smoke test, not a measurement.", few.code(), few.num_requests),
+        set(
+            "p_scenarios.p_num_requests",
+            wanted(few),
+            format!("Send at least {}, or leave the number out.", wanted(few)),
+        ),
+    ))
 }
 
 /// Templates and arguments turn into command lines.

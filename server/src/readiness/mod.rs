@@ -206,6 +206,7 @@ const RULES: &[Rule] = &[
     ("endpoint_url", "The endpoint is an address", place::endpoint_url),
     ("framework_available", "The framework is installed", place::framework_available),
     ("tool_available", "The benchmark tool is installed", place::tool_available),
+    ("snapshot_present", "The snapshot of inputs is on the server", place::snapshot_present),
     ("model_present", "The model is on the server", place::model_present),
     ("token_present", "The model's access token is there", place::token_present),
     ("framework_serves", "The framework serves models of this kind", hardware::framework_serves),

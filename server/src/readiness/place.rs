@@ -83,7 +83,16 @@ pub(super) fn framework_available(facts: &Facts<'_>) -> Finding {
 
 /// The tool's executable is on the host, and its agent may start it.
 pub(super) fn tool_available(facts: &Facts<'_>) -> Finding {
-    executable(facts, facts.tool.argv.first())
+    let finding = executable(facts, facts.tool.argv.first());
+    match (finding, &facts.tool.install) {
+        // One that is not part of the agent: say how the host gets it.
+        (Finding::Fails(message, _), Some(install)) => {
+            let name = facts.tool.argv.first().cloned().unwrap_or_default();
+            let restart = "Then name it under [executables] in agent.toml and restart the agent.";
+            Finding::Fails(message, vec![advice(install.clone()), host(format!("{name} = []"), restart)])
+        }
+        (finding, _) => finding,
+    }
 }
 
 fn executable(facts: &Facts<'_>, executable: Option<&String>) -> Finding {
@@ -115,6 +124,31 @@ fn executable(facts: &Facts<'_>, executable: Option<&String>) -> Finding {
             ),
             advice("Or choose a framework that the host has."),
         ],
+    )
+}
+
+/// Inputs that only hosts have lie on this one.
+pub(super) fn snapshot_present(facts: &Facts<'_>) -> Finding {
+    let named = facts.resolved.and_then(|resolved| resolved.as_ref().ok()?.commands.prompt_source.as_ref());
+    let Some(source) = named.filter(|source| source.sha256.is_none()) else { return Finding::DoesNotApply };
+    let code = &source.code;
+    let Some(capabilities) = facts.capabilities() else {
+        return Finding::unknown(format!(
+            "whether {code} is on the host is not known until the agent reports"
+        ));
+    };
+    if capabilities.snapshots.contains(code) {
+        return Finding::ok(format!("{code} is on the host."));
+    }
+    Finding::fails(
+        format!("{code} is not on the host."),
+        host(
+            format!("{code} = \"/path/of/its/folder\""),
+            format!(
+                "Lay it into a folder of the host's and name that under [snapshots] in agent.toml as \"{code}\", then \
+                 restart the agent."
+            ),
+        ),
     )
 }
 

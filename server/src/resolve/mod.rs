@@ -9,6 +9,7 @@ mod derived;
 mod engine_args_set;
 mod nearest;
 mod parallel;
+mod source;
 mod template;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ pub use derived::{context_per_request, derived_engine_args, quantization_arg};
 pub use engine_args_set::{SetInForce, older};
 pub use nearest::nearest;
 pub use parallel::{Replicas, gpus_per_replica, tensor_parallel};
+pub use source::{add_source, check_source, source_ref};
 pub use template::{AGENT_PLACEHOLDERS, check_template};
 
 use arguments::{Emitted, emit};
@@ -40,6 +42,8 @@ pub const DEFAULT_JOB_TIMEOUT_S: u32 = 4 * 3600;
 /// Tool arguments that the control plane uses itself instead of passing them on.
 const JOB_TIMEOUT: &str = "job_timeout_seconds";
 const SERVED_MODEL: &str = "served_model_name";
+/// For tools that count tokens themselves: the tokenizer's name; the model's code unless it is set.
+const TOKENIZER: &str = "tokenizer";
 
 /// Tool arguments that a scenario sets and a workload may not: the scenario's code would otherwise name another load.
 const SCENARIO_AXES: &[&str] = &[
@@ -49,6 +53,10 @@ const SCENARIO_AXES: &[&str] = &[
     "output_sequence_length",
     "max_tokens",
     "streaming",
+    "num_rounds",
+    "num_images_batch",
+    "image_size",
+    "image_detail",
 ];
 
 /// Everything a job's commands are made of.
@@ -161,6 +169,7 @@ pub fn resolve_all(inputs: &Inputs<'_>) -> Result<Resolved, Refusal> {
         replicas: replicas.count,
         gpus_per_replica: replicas.gpus_each,
         companions: serve.companions,
+        prompt_source: None,
     };
     Ok(Resolved { commands, dangerous: serve.dangerous })
 }
@@ -297,20 +306,26 @@ fn tool_flags(inputs: &Inputs<'_>) -> Result<Emitted, Refusal> {
         )
         .hint("set it in p_scenarios, so that the scenario's code names the load that is sent"));
     }
-    let mut args: BTreeMap<String, Value> = workload
-        .tool_args
-        .iter()
-        .filter(|(key, _)| ![JOB_TIMEOUT, SERVED_MODEL].contains(&key.as_str()))
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
+    let mut args = tool.defaults.clone();
+    let tokenizes = tool.argv.iter().any(|element| element.contains("{tokenizer}"));
+    let own = |key: &str| [JOB_TIMEOUT, SERVED_MODEL].contains(&key) || (key == TOKENIZER && tokenizes);
+    let set = workload.tool_args.iter().filter(|(key, _)| !own(key));
+    args.extend(set.map(|(key, value)| (key.clone(), value.clone())));
+    let number = |value: Option<u32>| value.map(Value::from);
+    let word = |value: &Option<String>| value.clone().map(Value::from);
     let axes = [
-        ("input_sequence_length", scenario.input_sequence_length),
-        ("output_sequence_length", scenario.output_sequence_length),
-        ("max_tokens", scenario.max_tokens.or(scenario.output_sequence_length)),
+        ("input_sequence_length", number(scenario.input_sequence_length)),
+        ("output_sequence_length", number(scenario.output_sequence_length)),
+        ("max_tokens", number(scenario.max_tokens.or(scenario.output_sequence_length))),
+        ("num_rounds", number(scenario.num_rounds)),
+        ("num_images_batch", number(scenario.num_images_batch)),
+        ("image_size", word(&scenario.image_size)),
+        ("image_detail", word(&scenario.image_detail)),
+        ("streaming", scenario.streaming.map(Value::from)),
     ];
     for (key, value) in axes {
         if let Some(value) = value.filter(|_| tool.args.contains_key(key)) {
-            args.insert(key.to_owned(), Value::from(value));
+            args.insert(key.to_owned(), value);
         }
     }
     emit("tool argument", &args, &tool.args, FlagStyle::Equals)
@@ -321,10 +336,22 @@ fn values(scenario: &ScenarioSpec, workload: &WorkloadSpec, served_model: &str, 
     values.own("concurrency", scenario.concurrency);
     values.own("num_requests", scenario.num_requests);
     values.own("scenario_code", scenario.code());
-    values.own("streaming_flag", if scenario.streaming { "--streaming" } else { "--no-streaming" });
+    let streams = scenario.streaming != Some(false);
+    values.own("streaming_flag", if streams { "--streaming" } else { "--no-streaming" });
     values.user("model_code", &workload.model_code);
     values.user("model", weights);
     values.user("served_model_name", served_model);
+    for (name, value) in [
+        ("input_sequence_length", scenario.input_sequence_length),
+        ("output_sequence_length", scenario.output_sequence_length),
+        ("num_rounds", scenario.num_rounds),
+    ] {
+        if let Some(value) = value {
+            values.own(name, value);
+        }
+    }
+    let tokenizer = workload.tool_args.get(TOKENIZER).and_then(Value::as_str);
+    values.user("tokenizer", tokenizer.unwrap_or(&workload.model_code));
     values
 }
 
@@ -398,3 +425,6 @@ pub fn endpoint(workload: &WorkloadSpec, external: bool) -> Result<Option<String
 mod golden;
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod tool_tests;

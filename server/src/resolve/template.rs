@@ -17,6 +17,8 @@ pub const AGENT_PLACEHOLDERS: &[&str] = &[
     "agent.data_log",
     "agent.request_log",
     "agent.endpoints",
+    "agent.prompts",
+    "agent.ground_truth",
 ];
 
 /// Placeholders that the control plane fills.
@@ -25,9 +27,13 @@ const OWN_PLACEHOLDERS: &[&str] = &[
     "num_requests",
     "scenario_code",
     "streaming_flag",
-    "model_code",
     "model",
+    "input_sequence_length",
+    "output_sequence_length",
+    "num_rounds",
+    "model_code",
     "served_model_name",
+    "tokenizer",
 ];
 
 /// The longest value a placeholder or a flag may take, bytes.

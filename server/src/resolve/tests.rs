@@ -122,7 +122,7 @@ fn an_openai_endpoint_starts_nothing() {
 
 #[test]
 fn a_scenario_without_streaming_says_so_to_the_tool() {
-    let silent = ScenarioSpec { streaming: false, max_tokens: Some(32), ..scenario() };
+    let silent = ScenarioSpec { streaming: Some(false), max_tokens: Some(32), ..scenario() };
     let argv = resolved(&llama_cpp(json!({})), &silent).unwrap().tool_argv;
     assert!(argv.contains(&"--no-streaming".to_owned()) && !argv.contains(&"--streaming".to_owned()));
     assert!(argv.contains(&"--max-tokens=32".to_owned()), "{argv:?}");

@@ -79,6 +79,12 @@ impl Plane {
         events.into_iter().map(|event| event.event_type).collect()
     }
 
+    /// The types of a stream's events.
+    pub async fn types_of(&self, stream: &str) -> Vec<String> {
+        let events = self.state.log.read_stream(&stream.parse().unwrap(), 1, 100).await.unwrap();
+        events.into_iter().map(|event| event.event_type).collect()
+    }
+
     /// Makes an account with a role; gives its id.
     pub async fn account(&self, email: &str, role: Role) -> Uuid {
         self.account_in(ORG, email, role).await

@@ -231,8 +231,8 @@ impl Story {
             input_sequence_length: Some(512),
             output_sequence_length: Some(256),
             num_requests: 200,
-            max_tokens: None,
-            streaming: true,
+            streaming: Some(true),
+            ..ScenarioSpec::default()
         }
     }
 
@@ -312,8 +312,7 @@ impl Story {
             display_name: "metrumbench-llm".into(),
             modality: "llm".into(),
             argv: vec!["metrumbench-llm".into()],
-            args: Default::default(),
-            endpoints_argv: vec![],
+            ..ToolRegistered::default()
         };
         one(StreamKey::new("tool", &["_", "metrumbench-llm"]), Event::ToolRegistered(tool)).await;
         let server = self.server().stream();
@@ -343,7 +342,11 @@ impl Story {
         let workload = self.run().workload_key();
         one(
             workload.stream(),
-            Event::WorkloadCreated(WorkloadCreated { name: "A workload".into(), spec: Self::spec() }),
+            Event::WorkloadCreated(WorkloadCreated {
+                name: "A workload".into(),
+                spec: Self::spec(),
+                cloned_from: None,
+            }),
         )
         .await;
         for &c in &self.concurrencies {
@@ -367,6 +370,7 @@ impl Story {
                 workload: Self::spec(),
                 scenario: self.scenario(c),
                 commands: ResolvedCommands {
+                    prompt_source: None,
                     serve_argv: vec!["vllm".into(), "serve".into()],
                     tool_argv: vec!["metrumbench-llm".into()],
                     serve_env: Default::default(),
@@ -403,6 +407,7 @@ impl Story {
             tool_argv: vec!["metrumbench-llm".into(), "--concurrency=8".into()],
             tool_version: "0.1.0".into(),
             ready_after_s: 12.5,
+            prompt_source_sha256: None,
             served_models: vec!["llama".into()],
         };
         let claimed = JobClaimed { attempt: 1, agent: self.server().agent(), lease_s: 60 };

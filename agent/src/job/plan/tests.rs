@@ -42,6 +42,7 @@ fn planned_on(gpus: u32, commands: Value, policy: &str) -> Result<Plan, Refusal>
         gpus,
         marker: "m",
         released: &released,
+        sources: None,
     })
 }
 

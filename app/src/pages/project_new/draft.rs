@@ -136,14 +136,15 @@ impl Draft {
             p_engine_args: engine_args,
             p_tool_args: BTreeMap::new(),
             p_endpoint_url: (self.framework == "openai").then(|| word(&self.endpoint)).flatten(),
+            p_prompt_source_code: None,
             p_keep_server: self.keep_server,
             p_scenarios: ScenarioMatrix {
                 p_concurrency: self.concurrency.iter().copied().collect(),
                 p_input_sequence_length: self.isl.iter().copied().collect(),
                 p_output_sequence_length: self.osl.iter().copied().collect(),
                 p_num_requests: requests,
-                p_max_tokens: None,
-                p_streaming: self.streaming,
+                p_streaming: Some(self.streaming),
+                ..ScenarioMatrix::default()
             },
         })
     }

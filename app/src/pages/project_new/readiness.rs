@@ -1,6 +1,7 @@
 //! Readiness while one types: every rule with its cures, the commands as they would run, the scenarios.
 
 use events::api::{CheckReadiness, Readiness};
+use events::tools::ToolCode;
 use events::workload::ScenarioSpec;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
@@ -201,7 +202,12 @@ fn use_estimate(
 #[component]
 pub(super) fn Scenarios(form: Form, card: Card, servers: Rows) -> impl IntoView {
     let rolled = Memo::new(move |_| {
-        card.draft.with(|d| d.input().map(|i| i.p_scenarios.roll_out()).unwrap_or_default())
+        card.draft.with(|d| {
+            let Ok(input) = d.input() else { return Vec::new() };
+            let tool =
+                input.p_tool_code.as_deref().and_then(ToolCode::of).unwrap_or(ToolCode::MetrumbenchLlm);
+            input.p_scenarios.roll_out(tool)
+        })
     });
     let estimate = use_estimate(form, card, servers, rolled);
     let product = move || {

@@ -126,6 +126,7 @@ async fn store(form: Form, page: Page, server: Option<Row>) -> Result<String, Tr
             p_name: form.name.get_untracked().trim().to_owned(),
             p_visibility: form.visibility.get_untracked(),
             p_workloads: inputs,
+            p_execute: None,
         };
         let reply = api::command("create_project", &arguments).await?;
         let first = reply

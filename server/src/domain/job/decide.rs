@@ -8,7 +8,7 @@ use events::job::{
 use events::quality::{QualityCleared, QualityFlagged};
 use events::report::ReportBody;
 use events::timestamp::Timestamp;
-use events::tool_output::ToolOutputRecorded;
+use events::tool_output::{ExternalOutputRecorded, ToolOutputRecorded};
 
 use super::{AttemptEnd, CLOCK_TOLERANCE_MICROS, Job, MAX_ATTEMPTS};
 use crate::domain::Refusal;
@@ -22,6 +22,8 @@ pub enum JobReport {
     Running(JobRunning),
     /// The tool's summary.
     Output(Box<ToolOutputRecorded>),
+    /// A third-party tool's result.
+    External(Box<ExternalOutputRecorded>),
     /// The attempt ended with a result.
     Completed(JobCompleted),
     /// The attempt ended without one.
@@ -38,6 +40,7 @@ impl JobReport {
             ReportBody::Serving { serving, .. } => Self::Serving(serving.clone()),
             ReportBody::Running { running, .. } => Self::Running(running.clone()),
             ReportBody::ToolOutput { output, .. } => Self::Output(output.clone()),
+            ReportBody::ExternalOutput { output, .. } => Self::External(output.clone()),
             ReportBody::Completed { completed, .. } => Self::Completed(completed.clone()),
             ReportBody::Failed { failed, .. } => Self::Failed(failed.clone()),
             ReportBody::Cancelled { cancelled, .. } => Self::Cancelled(cancelled.clone()),
@@ -55,6 +58,7 @@ impl JobReport {
             Self::Serving(report) => report.attempt,
             Self::Running(report) => report.attempt,
             Self::Output(report) => report.attempt,
+            Self::External(report) => report.attempt,
             Self::Completed(report) => report.attempt,
             Self::Failed(report) => report.attempt,
             Self::Cancelled(report) => report.attempt,
@@ -145,6 +149,7 @@ impl Job {
             JobReport::Serving(serving) => Event::JobServing(serving.clone()),
             JobReport::Running(running) => Event::JobRunning(running.clone()),
             JobReport::Output(output) => Event::ToolOutputRecorded(output.clone()),
+            JobReport::External(output) => Event::ExternalOutputRecorded(output.clone()),
             JobReport::Completed(completed) if !attempt.has_output => Event::JobFailed(JobFailed {
                 attempt: number,
                 code: "no_summary".to_owned(),
@@ -167,6 +172,35 @@ impl Job {
                 Event::JobCancelled(cancelled.clone())
             }
         }])
+    }
+
+    /// A person hands in the result of the newest attempt of a third-party tool, where its agent could not: the job is
+    /// completed by it.
+    ///
+    /// # Errors
+    /// `wrong_tool`, `job_not_running`, `result_exists`.
+    pub fn hand_in(&self, output: ExternalOutputRecorded) -> Result<Vec<Event>, Refusal> {
+        let tool = &output.invocation.tool_code;
+        if self.workload.tool_code != *tool {
+            let message = format!("the job is one of {}, not of {tool}", self.workload.tool_code);
+            return Err(Refusal::invalid("wrong_tool", message).hint("name a job of that tool"));
+        }
+        if !self.is_held() && self.phase != JobPhase::Lost {
+            let message = format!("the job is {}: no attempt of it waits for a result", self.phase.as_str());
+            return Err(Refusal::conflict("job_not_running", message)
+                .hint("hand in a result while its attempt runs, or run the scenario again"));
+        }
+        if self.attempts.last().is_some_and(|attempt| attempt.has_output) {
+            return Err(Refusal::conflict("result_exists", "the attempt's result is in the log already")
+                .hint("a result is never replaced; run the scenario again for another"));
+        }
+        let attempt = self.attempt();
+        let output = ExternalOutputRecorded { attempt, ..output };
+        Ok(vec![
+            Event::ExternalOutputRecorded(Box::new(output)),
+            // What the agent counted is not known here: nothing is claimed to be in the log.
+            Event::JobCompleted(JobCompleted { attempt, telemetry_samples: 0, log_lines: 0 }),
+        ])
     }
 
     /// A person stops the job: at once where no agent holds it, else as a request that its agent answers.

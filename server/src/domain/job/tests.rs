@@ -31,6 +31,7 @@ fn running(attempt: u32) -> JobReport {
         tool_argv: vec![],
         tool_version: "0.1.0".into(),
         ready_after_s: 1.0,
+        prompt_source_sha256: None,
         served_models: vec![],
     })
 }

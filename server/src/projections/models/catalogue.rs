@@ -227,6 +227,10 @@ catalogue_row!(
     argv: Vec<String> = Json,
     args: Value = Json,
     endpoints_argv: Vec<String> = Json,
+    defaults: Value = Json,
+    frameworks: Vec<String> = Json,
+    families: Vec<String> = Json,
+    install: Option<String> = Text,
 });
 
 /// Folds the catalogue's events.
@@ -256,7 +260,7 @@ impl Projection for Catalogue {
         "catalogue"
     }
     fn version(&self) -> i32 {
-        2
+        3
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -343,6 +347,10 @@ impl Projection for Catalogue {
                     argv: tool.argv.clone(),
                     args: json(&tool.args)?,
                     endpoints_argv: tool.endpoints_argv.clone(),
+                    defaults: json(&tool.defaults)?,
+                    frameworks: tool.frameworks.clone(),
+                    families: tool.families.clone(),
+                    install: tool.install.clone(),
                     entry,
                 };
                 self.tools.put(row, position);

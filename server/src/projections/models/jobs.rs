@@ -49,7 +49,7 @@ pub struct JobRow {
     input_sequence_length: Option<u32>,
     output_sequence_length: Option<u32>,
     num_requests: u32,
-    streaming: bool,
+    streaming: Option<bool>,
     progress_done: Option<u64>,
     progress_total: Option<u64>,
     progress_failed: Option<u64>,
@@ -172,6 +172,9 @@ impl JobRow {
                 self.running_at = Some(at);
             }
             Event::ToolOutputRecorded(e) if counts(e.attempt) => self.simulated = Some(e.summary.simulated),
+            Event::ExternalOutputRecorded(e) if counts(e.attempt) => {
+                self.simulated = Some(e.figures.simulated)
+            }
             Event::JobCompleted(e) if after.phase == JobPhase::Completed && counts(e.attempt) => {
                 self.telemetry_samples = Some(e.telemetry_samples);
                 self.log_lines = Some(e.log_lines);

@@ -12,7 +12,7 @@ use events::ranking::Interval;
 use serde::{Deserialize, Serialize};
 
 use super::access;
-use super::result_rows::ResultRow;
+use super::result::ResultRow;
 use crate::projections::table::{Access, Row};
 use crate::projections::text::{Column, Kind};
 
@@ -72,18 +72,18 @@ pub struct BoardRow {
     workload_code: String,
     scenario_code: String,
     model_code: String,
-    framework_code: String,
-    framework_version: String,
+    framework_code: Option<String>,
+    framework_version: Option<String>,
     quantization: Option<String>,
     tool_code: String,
-    config_code: String,
-    hostname: String,
+    config_code: Option<String>,
+    hostname: Option<String>,
     gpu_name: Option<String>,
     gpu_count: Option<i64>,
-    concurrency: u32,
+    concurrency: Option<u32>,
     input_sequence_length: Option<u32>,
     output_sequence_length: Option<u32>,
-    streaming: bool,
+    streaming: Option<bool>,
     simulated: bool,
     doubted_runs: i64,
     sound_job: Option<String>,
@@ -109,8 +109,8 @@ fn place(result: &ResultRow) -> [&str; 6] {
         &result.org,
         &result.project_code,
         &result.workload_code,
-        &result.config_code,
-        &result.hostname,
+        result.config_code.as_deref().unwrap_or_default(),
+        result.hostname.as_deref().unwrap_or_default(),
         &result.scenario_code,
     ]
 }
@@ -121,7 +121,7 @@ fn run_of(result: &ResultRow) -> Run {
         recorded_at: result.recorded_at,
         doubted: result.suspicious,
         figures: [
-            result.output_tokens_per_second,
+            result.figures.output_tokens_per_second,
             result.output_tokens_per_usd,
             result.quality_score,
             result.output_tokens_per_joule,
@@ -134,8 +134,8 @@ impl BoardRow {
     pub(super) fn new(result: &ResultRow) -> Self {
         let place = place(result);
         Self {
-            entry: entry(place, result.simulated),
-            setup: entry([place[0], place[1], place[2], place[3], place[4], ""], result.simulated),
+            entry: entry(place, result.figures.simulated),
+            setup: entry([place[0], place[1], place[2], place[3], place[4], ""], result.figures.simulated),
             org: result.org.clone(),
             project_code: result.project_code.clone(),
             workload_code: result.workload_code.clone(),
@@ -153,7 +153,7 @@ impl BoardRow {
             input_sequence_length: result.input_sequence_length,
             output_sequence_length: result.output_sequence_length,
             streaming: result.streaming,
-            simulated: result.simulated,
+            simulated: result.figures.simulated,
             doubted_runs: 0,
             sound_job: None,
             sound_recorded_at: None,

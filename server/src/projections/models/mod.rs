@@ -4,12 +4,16 @@ pub mod access;
 pub mod artifacts;
 pub mod catalogue;
 pub mod energy;
+pub mod external_outputs;
 pub mod jobs;
 pub mod leaderboard;
 pub mod logs;
 pub mod outputs;
 pub mod people;
 pub mod projects;
+pub mod prompt_sources;
+pub mod result;
+pub mod result_figures;
 pub mod result_rows;
 pub mod results;
 pub mod runs;
@@ -31,6 +35,7 @@ pub fn registry() -> Vec<Box<dyn Projection>> {
         Box::new(runs::Runs::default()),
         Box::new(servers::Servers::default()),
         Box::new(catalogue::Catalogue::default()),
+        Box::new(prompt_sources::PromptSources::default()),
         Box::new(results::Results::default()),
         Box::new(telemetry::Telemetry::default()),
         Box::new(logs::Logs::default()),

@@ -1,21 +1,97 @@
-//! What `metrumbench-llm` measured, every figure a column: `v_metrumbench_llm_outputs`. Folded by [`super::results`].
+//! What our own tools measured, every figure a column: `v_metrumbench_llm_outputs` and the same for vlm, asr and
+//! imagegen. Folded by [`super::results`].
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::marker::PhantomData;
 
 use events::Timestamp;
 use events::envelope::Recorded;
+use events::summary::Summary;
 use events::summary_columns;
 use events::tool_output::ToolOutputRecorded;
+use events::tools::ToolCode;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::access;
 use super::result_rows::ResultJobRow;
 use crate::projections::table::{Access, Row};
 use crate::projections::text::{Column, Kind};
 
+/// A tool of ours, and where its outputs are kept.
+pub trait OutputTool: Clone + Debug + Default + Send + Sync + 'static {
+    /// Which tool.
+    const TOOL: ToolCode;
+    /// The table.
+    const TABLE: &'static str;
+}
+
+macro_rules! output_tool {
+    ($name:ident, $tool:ident, $table:literal) => {
+        #[doc = concat!("`", $table, "`.")]
+        #[derive(Debug, Clone, Default)]
+        pub struct $name;
+        impl OutputTool for $name {
+            const TOOL: ToolCode = ToolCode::$tool;
+            const TABLE: &'static str = $table;
+        }
+    };
+}
+output_tool!(Llm, MetrumbenchLlm, "metrumbench_llm_outputs");
+output_tool!(Vlm, MetrumbenchVlm, "metrumbench_vlm_outputs");
+output_tool!(Asr, MetrumbenchAsr, "metrumbench_asr_outputs");
+output_tool!(Imagegen, MetrumbenchImagegen, "metrumbench_imagegen_outputs");
+
+/// What is no number in a tool's summary: name and kind.
+fn details(tool: ToolCode) -> &'static [(&'static str, Kind)] {
+    use Kind::{Int, Json, Text};
+    match tool {
+        ToolCode::MetrumbenchVlm => &[
+            ("num_images_batch", Int),
+            ("image_detail", Text),
+            ("image_dimensions", Json),
+            ("errors_by_type", Json),
+            ("endpoints", Json),
+        ],
+        ToolCode::MetrumbenchAsr => &[
+            ("inference_time_source", Text),
+            ("response_format", Text),
+            ("formats", Json),
+            ("errors_by_type", Json),
+            ("endpoints", Json),
+        ],
+        ToolCode::MetrumbenchImagegen => &[
+            ("num_images_batch", Int),
+            ("image_size", Text),
+            ("response_format", Text),
+            ("errors_by_type", Json),
+            ("endpoints", Json),
+        ],
+        _ => &[("errors_by_type", Json), ("endpoints", Json)],
+    }
+}
+
+fn detail(name: &str, job: &ResultJobRow, summary: &Summary) -> Value {
+    let figures = &summary.figures;
+    match name {
+        "num_images_batch" => json!(job.spec.num_images_batch),
+        "image_detail" => json!(job.spec.image_detail),
+        "image_size" => json!(job.spec.image_size),
+        "image_dimensions" => json!(figures.vlm.image_dimensions),
+        "inference_time_source" => json!(figures.asr.inference_time_source),
+        "formats" => json!(figures.asr.formats),
+        "response_format" => summary.config.get("response_format").cloned().unwrap_or(Value::Null),
+        "errors_by_type" => json!(figures.errors.by_type),
+        "endpoints" => json!(summary.endpoints),
+        _ => Value::Null,
+    }
+}
+
 /// One job's summary, flattened. Old versions are kept.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct LlmOutputRow {
+#[serde(bound = "")]
+pub struct OutputRow<T: OutputTool> {
     org: String,
     project_code: String,
     workload_code: String,
@@ -35,7 +111,7 @@ pub struct LlmOutputRow {
     concurrency: u32,
     input_sequence_length: Option<u32>,
     output_sequence_length: Option<u32>,
-    streaming: bool,
+    streaming: Option<bool>,
     summary_id: String,
     readable_id: String,
     simulated: bool,
@@ -51,10 +127,12 @@ pub struct LlmOutputRow {
     visibility: String,
     owner: String,
     #[serde(flatten)]
-    figures: BTreeMap<String, Option<f64>>,
+    figures: BTreeMap<String, Value>,
+    #[serde(skip)]
+    tool: PhantomData<T>,
 }
 
-impl LlmOutputRow {
+impl<T: OutputTool> OutputRow<T> {
     pub(super) fn new(job: &ResultJobRow, output: &ToolOutputRecorded, recorded: &Recorded) -> Self {
         let summary = &output.summary;
         Self {
@@ -92,14 +170,22 @@ impl LlmOutputRow {
             valid_to: None,
             visibility: job.visibility.clone(),
             owner: job.owner.clone(),
-            figures: summary_columns::columns(&summary.figures).into_iter().collect(),
+            figures: figures::<T>(job, summary),
+            tool: PhantomData,
         }
     }
 }
 
-impl Row for LlmOutputRow {
+fn figures<T: OutputTool>(job: &ResultJobRow, summary: &Summary) -> BTreeMap<String, Value> {
+    let numbers = summary_columns::columns_of(T::TOOL, &summary.figures);
+    let numbers = numbers.into_iter().map(|(name, value)| (name, json!(value)));
+    let others = details(T::TOOL).iter().map(|(name, _)| ((*name).to_owned(), detail(name, job, summary)));
+    numbers.chain(others).collect()
+}
+
+impl<T: OutputTool> Row for OutputRow<T> {
     type Key = String;
-    const TABLE: &'static str = "metrumbench_llm_outputs";
+    const TABLE: &'static str = T::TABLE;
     const KEY: &'static [&'static str] = &["job"];
     const VERSIONED: bool = true;
 
@@ -135,7 +221,9 @@ impl Row for LlmOutputRow {
             Column::shown("valid_to", Int),
         ]);
         columns.extend(access::columns());
-        columns.extend(summary_columns::column_names().iter().map(|name| Column::shown(name, Float)));
+        let names = summary_columns::column_names_of(T::TOOL);
+        columns.extend(names.iter().map(|name| Column::shown(name, Float)));
+        columns.extend(details(T::TOOL).iter().map(|(name, kind)| Column::shown(name, *kind)));
         columns
     }
     fn key(&self) -> Self::Key {

@@ -20,6 +20,8 @@ pub struct ProjectRow {
     name: String,
     visibility: String,
     owner: String,
+    /// `draft` until something of it is executed, then `active`; `archived` in the end.
+    status: String,
     archived: bool,
     workloads: i64,
     runs: i64,
@@ -43,6 +45,7 @@ impl Row for ProjectRow {
             Column::shown("name", Text),
             Column::shown("visibility", Text),
             Column::shown("owner", Text),
+            Column::shown("status", Text),
             Column::shown("archived", Bool),
             Column::shown("workloads", Int),
             Column::shown("runs", Int),
@@ -110,7 +113,7 @@ impl Projection for Projects {
         "projects"
     }
     fn version(&self) -> i32 {
-        1
+        2
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -150,6 +153,7 @@ impl Projection for Projects {
                         name: created.name.clone(),
                         visibility: created.visibility.as_str().to_owned(),
                         owner: created.owner.clone(),
+                        status: "draft".to_owned(),
                         archived: false,
                         workloads: 0,
                         runs: 0,
@@ -172,6 +176,7 @@ impl Projection for Projects {
                 let key = ProjectKey::from_stream(&recorded.stream)?;
                 let project = self.project(&key.org, &key.project, position)?;
                 project.archived = true;
+                project.status = "archived".to_owned();
                 project.position = position;
             }
             Event::ProjectVisibilityChanged(changed) => {
@@ -206,6 +211,9 @@ impl Projection for Projects {
                 workload.position = position;
                 let project = self.project(&key.org, &key.project, position)?;
                 project.runs += 1;
+                if !project.archived {
+                    project.status = "active".to_owned();
+                }
                 project.last_run_at = Some(recorded.recorded_at);
                 project.last_run_status = Some("pending".to_owned());
                 project.last_run = Some(recorded.stream.to_string());

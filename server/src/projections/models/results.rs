@@ -2,22 +2,31 @@
 
 use events::envelope::Recorded;
 use events::job::{JobCreated, JobPhase};
-use events::keys::{JobKey, StreamKey};
+use events::keys::{ImportKey, JobKey, StreamKey};
 use events::telemetry::TelemetrySampled;
+use events::tool_output::{ExternalOutputRecorded, ToolOutputImported};
+use events::tools::ToolCode;
 use events::{Event, Timestamp};
 
 use super::access::{self, rights_table};
 use super::energy::{energy_between, longest_step, same_gpus, total_power};
+use super::external_outputs::{
+    ExternalRow, GenaiPerf, Inferencex, KvCacheOffload, Kyai, of_genai_perf, of_inferencex, of_kv_cache,
+    of_kyai,
+};
 use super::jobs::job_of;
 use super::leaderboard::{self, BoardRow};
-use super::outputs::LlmOutputRow;
-use super::result_rows::{
-    MINUTE_US, Measured, PowerRow, ResultJobRow, ResultRow, ResultServerRow, window, window_end,
-};
+use super::outputs::{Asr, Imagegen, Llm, OutputRow, Vlm};
+use super::result::ResultRow;
+use super::result_figures::ResultFigures;
+use super::result_rows::{MINUTE_US, Measured, PowerRow, ResultJobRow, ResultServerRow, window, window_end};
 use super::servers::gpu_summary;
 use super::telemetry_series::start_of;
 use crate::projections::table::Table;
 use crate::projections::{AnyTable, FoldError, Projection};
+
+/// The framework whose answers are simulated.
+const FRAMEWORK_REFSERVER: &str = "refserver";
 
 rights_table!(ResultRights, "result_rights");
 
@@ -28,7 +37,14 @@ pub struct Results {
     jobs: Table<ResultJobRow>,
     servers: Table<ResultServerRow>,
     power: Table<PowerRow>,
-    outputs: Table<LlmOutputRow>,
+    llm: Table<OutputRow<Llm>>,
+    vlm: Table<OutputRow<Vlm>>,
+    asr: Table<OutputRow<Asr>>,
+    imagegen: Table<OutputRow<Imagegen>>,
+    inferencex: Table<ExternalRow<Inferencex>>,
+    genai_perf: Table<ExternalRow<GenaiPerf>>,
+    kv_cache: Table<ExternalRow<KvCacheOffload>>,
+    kyai: Table<ExternalRow<Kyai>>,
     results: Table<ResultRow>,
     boards: Table<BoardRow>,
 }
@@ -49,7 +65,6 @@ impl Results {
     fn job_created(&mut self, recorded: &Recorded, created: &JobCreated) -> Result<(), FoldError> {
         let key = JobKey::from_stream(&recorded.stream)?;
         let rights = access::rights(&self.rights, &key.org, &key.project)?;
-        let (workload, scenario) = (&created.workload, &created.scenario);
         self.jobs.put(
             ResultJobRow {
                 run: key.run_key().stream().to_string(),
@@ -62,17 +77,7 @@ impl Results {
                 server: created.server.stream().to_string(),
                 config_code: created.server.config.clone(),
                 hostname: created.server.hostname.clone(),
-                spec: Measured {
-                    model_code: workload.model_code.clone(),
-                    framework_code: workload.framework_code.clone(),
-                    framework_version: workload.framework_version.clone(),
-                    quantization: workload.quantization.clone(),
-                    tool_code: workload.tool_code.clone(),
-                    concurrency: scenario.concurrency,
-                    input_sequence_length: scenario.input_sequence_length,
-                    output_sequence_length: scenario.output_sequence_length,
-                    streaming: scenario.streaming,
-                },
+                spec: Measured::of(created),
                 phase: JobPhase::Pending.as_str().to_owned(),
                 attempt: 0,
                 flags: Vec::new(),
@@ -98,21 +103,51 @@ impl Results {
                 row.flags.sort();
             }
             Event::QualityCleared(e) => row.flags.retain(|rule| *rule != e.rule),
+            // What the host really sent.
+            Event::JobRunning(e) if e.attempt == after.attempt && e.prompt_source_sha256.is_some() => {
+                row.spec.prompt_source_sha256.clone_from(&e.prompt_source_sha256);
+            }
             _ => {}
         }
         let row = row.clone();
         match event {
             Event::ToolOutputRecorded(output) if output.attempt == after.attempt => {
-                let result = ResultRow::new(&row, self.servers.get(&row.server), output, recorded);
-                if output.summary.tool == events::workload::TOOL_METRUMBENCH_LLM {
-                    self.outputs.put(LlmOutputRow::new(&row, output, recorded), position);
+                let server = self.servers.get(&row.server);
+                let figures = ResultFigures::of_summary(&output.summary, server.and_then(|s| s.gpu_count));
+                let ended_at = window_end(output, recorded);
+                let result = ResultRow::new(&row, server, output.attempt, figures, ended_at, recorded);
+                match ToolCode::of(&output.summary.tool) {
+                    Some(ToolCode::MetrumbenchLlm) => {
+                        self.llm.put(OutputRow::new(&row, output, recorded), position)
+                    }
+                    Some(ToolCode::MetrumbenchVlm) => {
+                        self.vlm.put(OutputRow::new(&row, output, recorded), position)
+                    }
+                    Some(ToolCode::MetrumbenchAsr) => {
+                        self.asr.put(OutputRow::new(&row, output, recorded), position)
+                    }
+                    Some(ToolCode::MetrumbenchImagegen) => {
+                        self.imagegen.put(OutputRow::new(&row, output, recorded), position);
+                    }
+                    _ => {}
                 }
                 self.results.put(result, position);
                 self.measure_energy(&job, after.attempt, position);
             }
+            Event::ExternalOutputRecorded(output) if output.attempt == after.attempt => {
+                self.external_output(&row, output, recorded);
+                self.measure_energy(&job, after.attempt, position);
+            }
             // A newer attempt supersedes the result of the one before.
             Event::JobClaimed(_) => {
-                self.outputs.close(&job, position);
+                self.llm.close(&job, position);
+                self.vlm.close(&job, position);
+                self.asr.close(&job, position);
+                self.imagegen.close(&job, position);
+                self.inferencex.close(&job, position);
+                self.genai_perf.close(&job, position);
+                self.kv_cache.close(&job, position);
+                self.kyai.close(&job, position);
                 self.results.close(&job, position);
             }
             _ => {
@@ -204,7 +239,7 @@ impl Results {
             })
         {
             self.measure_energy(&job, attempt, position);
-            let server = self.results.get(&job).map(|r| (r.config_code.clone(), r.hostname.clone()));
+            let server = self.results.get(&job).and_then(|r| r.config_code.clone().zip(r.hostname.clone()));
             if let Some((config_code, hostname)) = server {
                 self.follow(&key, &job, (&config_code, &hostname), position);
             }
@@ -216,7 +251,7 @@ impl Results {
     fn follow(&mut self, key: &JobKey, job: &str, (config_code, hostname): (&str, &str), position: i64) {
         let result = self.results.get(&job.to_owned());
         for simulated in [false, true] {
-            let counted = result.filter(|r| r.simulated == simulated && r.status == "completed");
+            let counted = result.filter(|r| r.figures.simulated == simulated && r.status == "completed");
             let place = place_of(key, config_code, hostname);
             let entry = leaderboard::entry(place, simulated);
             match (self.boards.get(&entry), counted) {
@@ -238,6 +273,56 @@ impl Results {
         }
     }
 
+    /// A third-party tool's result, in its own table and beside the others.
+    fn external_output(&mut self, job: &ResultJobRow, output: &ExternalOutputRecorded, recorded: &Recorded) {
+        let position = recorded.position;
+        let server = self.servers.get(&job.server);
+        // Such a tool does not know whom it measured.
+        let simulated = output.figures.simulated || job.spec.framework_code == FRAMEWORK_REFSERVER;
+        let figures = ResultFigures::of_foreign(
+            &output.figures,
+            output.inferencex.as_ref(),
+            output.kyai.as_ref().map(|kyai| kyai.score),
+            server.and_then(|s| s.gpu_count),
+            simulated,
+        );
+        let result = ResultRow::new(job, server, output.attempt, figures, recorded.occurred_at, recorded);
+        match ToolCode::of(&output.invocation.tool_code) {
+            Some(ToolCode::Inferencex) => {
+                let inferencex = output.inferencex.clone().unwrap_or_default();
+                let own = of_inferencex(&output.figures, &inferencex, &output.load.model_id);
+                self.inferencex.put(ExternalRow::of_job(job, output, simulated, own, recorded), position);
+            }
+            Some(ToolCode::GenaiPerf) => {
+                let own = of_genai_perf(&output.figures);
+                self.genai_perf.put(ExternalRow::of_job(job, output, simulated, own, recorded), position);
+            }
+            Some(ToolCode::KvCacheOffload) => {
+                let own = of_kv_cache(output, job.spec.num_rounds);
+                self.kv_cache.put(ExternalRow::of_job(job, output, simulated, own, recorded), position);
+            }
+            Some(ToolCode::Kyai) => {
+                let own = of_kyai(output);
+                self.kyai.put(ExternalRow::of_job(job, output, simulated, own, recorded), position);
+            }
+            _ => {}
+        }
+        self.results.put(result, position);
+    }
+
+    /// A result that was measured elsewhere.
+    fn imported(&mut self, recorded: &Recorded, output: &ToolOutputImported) -> Result<(), FoldError> {
+        let key = ImportKey::from_stream(&recorded.stream)?;
+        let rights = access::rights(&self.rights, &key.org, &key.project)?;
+        let position = recorded.position;
+        self.results.put(ResultRow::of_import(&key, output, rights.clone(), recorded), position);
+        if let Some(inferencex) = &output.inferencex {
+            let own = of_inferencex(&output.figures, inferencex, &output.load.model_id);
+            self.inferencex.put(ExternalRow::of_import(key, output, own, rights, recorded), position);
+        }
+        Ok(())
+    }
+
     fn want_power(&mut self, job: &str, attempt: u32, window: Option<(i64, i64)>) {
         for minute in window.into_iter().flat_map(minutes) {
             self.power.want((job.to_owned(), attempt, minute));
@@ -250,7 +335,7 @@ impl Projection for Results {
         "results"
     }
     fn version(&self) -> i32 {
-        5
+        6
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -267,6 +352,8 @@ impl Projection for Results {
             "job.lost",
             "job.retried",
             "tool_output.recorded",
+            "tool_output.external",
+            "tool_output.imported",
             "telemetry.sampled",
             "quality.flagged",
             "quality.cleared",
@@ -280,7 +367,14 @@ impl Projection for Results {
             &mut self.jobs,
             &mut self.servers,
             &mut self.power,
-            &mut self.outputs,
+            &mut self.llm,
+            &mut self.vlm,
+            &mut self.asr,
+            &mut self.imagegen,
+            &mut self.inferencex,
+            &mut self.genai_perf,
+            &mut self.kv_cache,
+            &mut self.kyai,
             &mut self.results,
             &mut self.boards,
         ]
@@ -290,6 +384,12 @@ impl Projection for Results {
         access::wants(&mut self.rights, recorded, event);
         match recorded.stream.kind() {
             "server" => self.servers.want(recorded.stream.to_string()),
+            "import" => {
+                let Ok(key) = ImportKey::from_stream(&recorded.stream) else { return };
+                access::want(&mut self.rights, &key.org, &key.project);
+                self.results.want(recorded.stream.to_string());
+                self.inferencex.want(recorded.stream.to_string());
+            }
             "telemetry" => {
                 let Event::TelemetrySampled(sampled) = event else { return };
                 let Ok((key, job, attempt)) = job_of(&recorded.stream) else { return };
@@ -299,7 +399,7 @@ impl Projection for Results {
                 self.results.want(job.clone());
                 let waits = self.results.loaded(&job).filter(|r| r.energy_j.is_none());
                 let window = waits.and_then(ResultRow::window);
-                let server = waits.map(|r| (r.config_code.clone(), r.hostname.clone()));
+                let server = waits.and_then(|r| r.config_code.clone().zip(r.hostname.clone()));
                 self.want_power(&job, attempt, window);
                 if let Some((config_code, hostname)) = server {
                     self.want_boards(&key, &config_code, &hostname);
@@ -329,10 +429,21 @@ impl Projection for Results {
                         let window = window(output.summary.figures.window_s, ended_at);
                         self.want_power(&job, output.attempt, window);
                     }
+                    Event::ExternalOutputRecorded(output) => {
+                        let window = window(output.figures.window_s, recorded.occurred_at);
+                        self.want_power(&job, output.attempt, window);
+                    }
                     _ => {}
                 }
                 self.jobs.want(job.clone());
-                self.outputs.want(job.clone());
+                self.llm.want(job.clone());
+                self.vlm.want(job.clone());
+                self.asr.want(job.clone());
+                self.imagegen.want(job.clone());
+                self.inferencex.want(job.clone());
+                self.genai_perf.want(job.clone());
+                self.kv_cache.want(job.clone());
+                self.kyai.want(job.clone());
                 self.results.want(job);
             }
             _ => {}
@@ -343,7 +454,14 @@ impl Projection for Results {
         if let Some((project, visibility)) = access::fold(&mut self.rights, recorded, event)? {
             let (org, code) = (&project.org, &project.project);
             self.jobs.set_visibility(org, code, &visibility);
-            self.outputs.set_visibility(org, code, &visibility);
+            self.llm.set_visibility(org, code, &visibility);
+            self.vlm.set_visibility(org, code, &visibility);
+            self.asr.set_visibility(org, code, &visibility);
+            self.imagegen.set_visibility(org, code, &visibility);
+            self.inferencex.set_visibility(org, code, &visibility);
+            self.genai_perf.set_visibility(org, code, &visibility);
+            self.kv_cache.set_visibility(org, code, &visibility);
+            self.kyai.set_visibility(org, code, &visibility);
             self.results.set_visibility(org, code, &visibility);
             self.boards.set_visibility(org, code, &visibility);
             return Ok(());
@@ -352,6 +470,7 @@ impl Projection for Results {
         match event {
             Event::ProjectCreated(_) => Ok(()),
             Event::JobCreated(created) => self.job_created(recorded, created),
+            Event::ToolOutputImported(output) => self.imported(recorded, output),
             Event::TelemetrySampled(sampled) => self.sampled(&recorded.stream, sampled, position),
             Event::ServerRegistered(registered) => {
                 let server = recorded.stream.to_string();

@@ -329,6 +329,7 @@ impl Projection for Runs {
             "job.lost",
             "job.retried",
             "tool_output.recorded",
+            "tool_output.external",
             "progress.reported",
             "quality.flagged",
             "quality.cleared",

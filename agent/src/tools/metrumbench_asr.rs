@@ -1,0 +1,14 @@
+//! `metrumbench-asr`: transcription.
+
+use events::tools::ToolCode;
+
+use super::metrumbench::Metrumbench;
+
+/// The adapter.
+pub fn tool() -> Metrumbench {
+    Metrumbench {
+        tool: ToolCode::MetrumbenchAsr,
+        summary_option: "--data-log",
+        request_log_option: "--request-log",
+    }
+}

@@ -1,0 +1,141 @@
+//! GenAI-Perf's `profile_export_genai_perf.json` and AIPerf's `profile_export_aiperf.json`: a metric a field, each with
+//! its unit.
+
+use serde_json::Value;
+
+use super::fields::Fields;
+use super::{ForeignError, ForeignFigures, ForeignResult, Format, Load, Spread};
+
+/// Reads a result.
+pub(super) fn read(value: &Value, format: Format) -> Result<ForeignResult, ForeignError> {
+    let file = Fields::of(value, "")?;
+    if format == Format::Aiperf && file.flag("was_cancelled")? == Some(true) {
+        return Err(file.wrong("was_cancelled", "the run was cancelled: its figures are of a part of it"));
+    }
+    let latency = time(&file, "request_latency")?;
+    let response_time_ms = file.required("request_latency", latency)?;
+    let figures = ForeignFigures {
+        requests_succeeded: total(&file, "request_count", &["requests", "count"])?,
+        requests_failed: total(&file, "error_request_count", &["requests", "count"])?,
+        window_s: seconds(&file, "benchmark_duration")?,
+        requests_per_second: rate(&file, "request_throughput", "requests/sec")?,
+        completion_tokens_per_second: rate(&file, "output_token_throughput", "tokens/sec")?,
+        total_tokens_per_second: rate(&file, "total_token_throughput", "tokens/sec")?,
+        prompt_tokens_total: total(&file, "total_isl", &["tokens"])?,
+        completion_tokens_total: total(&file, "total_osl", &["tokens"])?,
+        goodput_requests_per_second: match format {
+            Format::Aiperf => rate(&file, "goodput", "requests/sec")?,
+            _ => rate(&file, "request_goodput", "requests/sec")?,
+        },
+        ttft_ms: time(&file, "time_to_first_token")?,
+        tpot_excl_first_ms: time(&file, "inter_token_latency")?,
+        inter_chunk_ms: time(&file, "inter_chunk_latency")?,
+        response_time_ms: Some(response_time_ms),
+        ..ForeignFigures::default()
+    };
+    file.required("request_throughput", figures.requests_per_second)?;
+    let tool_code = format.tool_code().to_owned();
+    Ok(ForeignResult { tool_code, load: load(&file)?, figures, ..ForeignResult::default() })
+}
+
+/// The configuration has moved about between versions: what is found is used, and what is not is left to the person.
+fn load(file: &Fields<'_>) -> Result<Load, ForeignError> {
+    let config = file.get("input_config").cloned().unwrap_or(Value::Null);
+    let axis = |pointers: &[&str]| {
+        pointers
+            .iter()
+            .find_map(|pointer| config.pointer(pointer).and_then(Value::as_u64))
+            .and_then(|number| u32::try_from(number).ok())
+            .filter(|number| *number > 0)
+    };
+    let words = |pointers: &[&str]| {
+        let found = pointers.iter().find_map(|pointer| match config.pointer(pointer)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Array(items) if items.len() == 1 => items[0].as_str().map(str::to_owned),
+            _ => None,
+        })?;
+        let plain = !found.is_empty() && !found.chars().any(char::is_control);
+        plain.then(|| found.chars().take(300).collect::<String>())
+    };
+    Ok(Load {
+        tool_version: file.text("aiperf_version")?,
+        model_id: words(&["/model_names", "/model", "/endpoint/model_names", "/endpoint/model"]),
+        date: file.text("start_time")?,
+        concurrency: axis(&[
+            "/perf_analyzer/stimulus/concurrency",
+            "/loadgen/concurrency",
+            "/concurrency",
+            "/profiling/concurrency",
+        ]),
+        request_rate: None,
+        input_sequence_length: axis(&[
+            "/input/synthetic_tokens/mean",
+            "/input/prompt/input_tokens/mean",
+            "/synthetic_input_tokens_mean",
+        ]),
+        output_sequence_length: axis(&[
+            "/input/output_tokens/mean",
+            "/input/prompt/output_tokens/mean",
+            "/output_tokens_mean",
+        ]),
+    })
+}
+
+/// A metric with its unit.
+fn metric<'a>(file: &Fields<'a>, name: &str) -> Result<Option<(Fields<'a>, String)>, ForeignError> {
+    let Some(metric) = file.object(name)? else { return Ok(None) };
+    let unit = metric.required("unit", metric.text("unit")?)?;
+    Ok(Some((metric, unit)))
+}
+
+/// A distribution of durations, in milliseconds whatever its unit.
+fn time(file: &Fields<'_>, name: &str) -> Result<Option<Spread>, ForeignError> {
+    let Some((metric, unit)) = metric(file, name)? else { return Ok(None) };
+    let milliseconds = milliseconds_of(&metric, &unit)?;
+    let spread = Spread {
+        min: metric.number("min")?,
+        max: metric.number("max")?,
+        avg: metric.number("avg")?,
+        std: metric.number("std")?,
+        p50: metric.number("p50")?,
+        p90: metric.number("p90")?,
+        p95: metric.number("p95")?,
+        p99: metric.number("p99")?,
+        p99_9: None,
+    };
+    Ok(spread.measured().map(|spread| if milliseconds == 1.0 { spread } else { spread.scaled(milliseconds) }))
+}
+
+fn milliseconds_of(metric: &Fields<'_>, unit: &str) -> Result<f64, ForeignError> {
+    match unit {
+        "ms" => Ok(1.0),
+        "sec" | "s" | "seconds" => Ok(1000.0),
+        "us" => Ok(1e-3),
+        "ns" => Ok(1e-6),
+        other => Err(metric.wrong("unit", format!("{other:?} is no unit of time that is known"))),
+    }
+}
+
+fn seconds(file: &Fields<'_>, name: &str) -> Result<Option<f64>, ForeignError> {
+    let Some((metric, unit)) = metric(file, name)? else { return Ok(None) };
+    let milliseconds = milliseconds_of(&metric, &unit)?;
+    Ok(metric.number("avg")?.map(|value| value * milliseconds / 1000.0))
+}
+
+/// A rate: one number, in the unit it must have.
+fn rate(file: &Fields<'_>, name: &str, wanted: &str) -> Result<Option<f64>, ForeignError> {
+    let Some((metric, unit)) = metric(file, name)? else { return Ok(None) };
+    if unit != wanted {
+        return Err(metric.wrong("unit", format!("must be {wanted:?}, not {unit:?}")));
+    }
+    metric.number("avg")
+}
+
+/// A count over the run: one number, in one of the units it may have.
+fn total(file: &Fields<'_>, name: &str, wanted: &[&str]) -> Result<Option<u64>, ForeignError> {
+    let Some((metric, unit)) = metric(file, name)? else { return Ok(None) };
+    if !wanted.contains(&unit.as_str()) {
+        return Err(metric.wrong("unit", format!("must be {}, not {unit:?}", wanted.join(" or "))));
+    }
+    metric.count("avg")
+}

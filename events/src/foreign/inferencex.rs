@@ -1,0 +1,261 @@
+//! InferenceX: the result of its `benchmark_serving.py`, and the aggregate that its `process_result.py` makes of one.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::fields::{Fields, kind};
+use super::{ForeignError, ForeignFigures, ForeignResult, Format, Load, Spread, vllm};
+use crate::workload::WorkloadSpec;
+
+/// What InferenceX records of a run, so that it can be reproduced and compared.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Dimensions {
+    /// The accelerator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<String>,
+    /// The serving framework.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub framework: Option<String>,
+    /// The data type of inference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub precision: Option<String>,
+    /// Speculative decoding, and of what kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec_decoding: Option<String>,
+    /// GPUs of tensor parallelism.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tp: Option<u32>,
+    /// Pipeline stages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pp: Option<u32>,
+    /// GPUs of expert parallelism.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ep: Option<u32>,
+    /// Whether attention is data parallel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dp_attention: Option<bool>,
+    /// Whether prefill and decode run on GPUs of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disaggregated: Option<bool>,
+    /// Whether several nodes serve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub multinode: Option<bool>,
+    /// The container image of the model server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// GPUs in all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_count: Option<u32>,
+    /// GPUs of prefill.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefill_gpu_count: Option<u32>,
+    /// GPUs of decode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decode_gpu_count: Option<u32>,
+    /// Tensor parallelism of prefill.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefill_tp: Option<u32>,
+    /// Expert parallelism of prefill.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefill_ep: Option<u32>,
+    /// Tensor parallelism of decode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decode_tp: Option<u32>,
+    /// Expert parallelism of decode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decode_ep: Option<u32>,
+    /// Processes of prefill.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefill_workers: Option<u32>,
+    /// Processes of decode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decode_workers: Option<u32>,
+    /// Whether attention of prefill is data parallel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefill_dp_attention: Option<bool>,
+    /// Whether attention of decode is data parallel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decode_dp_attention: Option<bool>,
+}
+
+impl Dimensions {
+    /// Those of a run that serves on one host, from the workload. The GPUs are those that the model server was given, or
+    /// else the host's; none for a host without.
+    pub fn of_workload(workload: &WorkloadSpec, host_gpus: u32) -> Self {
+        let number = |keys: &[&str]| {
+            let found = keys.iter().find_map(|key| workload.engine_args.get(*key)).and_then(Value::as_u64);
+            found.and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0)
+        };
+        let tp = number(&["tensor_parallel_size", "tp_size"]);
+        let pp = number(&["pipeline_parallel_size", "pp_size"]);
+        let dp = number(&["data_parallel_size", "dp_size"]);
+        let set = tp.is_some() || pp.is_some() || dp.is_some();
+        let product =
+            [tp, pp, dp].iter().try_fold(1u32, |product, size| product.checked_mul(size.unwrap_or(1)));
+        Self {
+            framework: Some(workload.framework_code.clone()),
+            precision: workload.quantization.clone(),
+            tp,
+            pp,
+            ep: number(&["expert_parallel_size", "ep_size"]),
+            gpu_count: if set { product } else { Some(host_gpus).filter(|gpus| *gpus > 0) },
+            disaggregated: Some(false),
+            multinode: Some(false),
+            ..Self::default()
+        }
+    }
+}
+
+/// Throughput per GPU, tokens a second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct PerGpu {
+    /// Input and output together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_second: Option<f64>,
+    /// Output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens_per_second: Option<f64>,
+    /// Input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens_per_second: Option<f64>,
+}
+
+impl PerGpu {
+    /// The figures of a run divided by its GPUs; nothing where their number is not known.
+    pub fn of(figures: &ForeignFigures, gpu_count: Option<u32>) -> Self {
+        let each = |rate: Option<f64>| {
+            let gpus = gpu_count.filter(|gpus| *gpus > 0)?;
+            Some(rate? / f64::from(gpus))
+        };
+        Self {
+            tokens_per_second: each(figures.total_tokens_per_second),
+            output_tokens_per_second: each(figures.completion_tokens_per_second),
+            input_tokens_per_second: each(figures.prompt_tokens_per_second),
+        }
+    }
+}
+
+/// Reads what `benchmark_serving.py` wrote. Figures per GPU need the number of GPUs, which it does not say.
+pub(super) fn read_result(value: &Value) -> Result<ForeignResult, ForeignError> {
+    let file = Fields::of(value, "")?;
+    let (load, figures) = vllm::serving(&file)?;
+    let tool_code = Format::InferencexResult.tool_code().to_owned();
+    Ok(ForeignResult {
+        tool_code,
+        load,
+        figures,
+        inferencex: Some(Dimensions::default()),
+        per_gpu: Some(PerGpu::default()),
+    })
+}
+
+/// Reads what `process_result.py` wrote, or a list of such.
+pub(super) fn read_aggregates(value: &Value) -> Result<Vec<ForeignResult>, ForeignError> {
+    match value {
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| read_aggregate(&Fields::of(item, &format!("[{index}]"))?))
+            .collect(),
+        Value::Object(_) => Ok(vec![read_aggregate(&Fields::of(value, "")?)?]),
+        other => {
+            Err(ForeignError::new("the file", format!("must be an object or a list, not {}", kind(other))))
+        }
+    }
+}
+
+fn read_aggregate(file: &Fields<'_>) -> Result<ForeignResult, ForeignError> {
+    let total = file.required("tput_per_gpu", file.number("tput_per_gpu")?)?;
+    if total <= 0.0 {
+        return Err(file.wrong("tput_per_gpu", "0 tokens a second are no result"));
+    }
+    let dimensions = dimensions(file)?;
+    let per_gpu = PerGpu {
+        tokens_per_second: Some(total),
+        output_tokens_per_second: file.number("output_tput_per_gpu")?,
+        input_tokens_per_second: file.number("input_tput_per_gpu")?,
+    };
+    let gpus = file.required("tp", dimensions.gpu_count)?;
+    // Of a disaggregated run each rate is per GPU of its own kind.
+    let split = dimensions.disaggregated == Some(true);
+    let times = |rate: Option<f64>, own: Option<u32>| {
+        let gpus = if split { own? } else { gpus };
+        Some(rate? * f64::from(gpus))
+    };
+    let figures = ForeignFigures {
+        total_tokens_per_second: Some(total * f64::from(gpus)),
+        completion_tokens_per_second: times(per_gpu.output_tokens_per_second, dimensions.decode_gpu_count),
+        prompt_tokens_per_second: times(per_gpu.input_tokens_per_second, dimensions.prefill_gpu_count),
+        ttft_ms: spread(file, "ttft")?,
+        tpot_excl_first_ms: spread(file, "tpot")?,
+        inter_chunk_ms: spread(file, "itl")?,
+        response_time_ms: spread(file, "e2el")?,
+        ..ForeignFigures::default()
+    };
+    let load = Load {
+        model_id: file.text("model")?,
+        concurrency: file.axis("conc")?,
+        input_sequence_length: file.axis("isl")?,
+        output_sequence_length: file.axis("osl")?,
+        ..Load::default()
+    };
+    let tool_code = Format::Inferencex.tool_code().to_owned();
+    Ok(ForeignResult { tool_code, load, figures, inferencex: Some(dimensions), per_gpu: Some(per_gpu) })
+}
+
+fn dimensions(file: &Fields<'_>) -> Result<Dimensions, ForeignError> {
+    let mut dimensions = Dimensions {
+        hardware: file.text("hw")?,
+        framework: file.text("framework")?,
+        precision: file.text("precision")?,
+        spec_decoding: file.text("spec_decoding")?,
+        tp: file.axis("tp")?,
+        pp: file.axis("pp")?,
+        ep: file.axis("ep")?,
+        dp_attention: file.flag("dp_attention")?,
+        disaggregated: file.flag("disagg")?,
+        multinode: file.flag("is_multinode")?,
+        image: file.text("image")?,
+        gpu_count: None,
+        prefill_gpu_count: file.axis("num_prefill_gpu")?,
+        decode_gpu_count: file.axis("num_decode_gpu")?,
+        prefill_tp: file.axis("prefill_tp")?,
+        prefill_ep: file.axis("prefill_ep")?,
+        decode_tp: file.axis("decode_tp")?,
+        decode_ep: file.axis("decode_ep")?,
+        prefill_workers: file.axis("prefill_num_workers")?,
+        decode_workers: file.axis("decode_num_workers")?,
+        prefill_dp_attention: file.flag("prefill_dp_attention")?,
+        decode_dp_attention: file.flag("decode_dp_attention")?,
+    };
+    let context = file.axis("pcp_size")?.unwrap_or(1);
+    dimensions.gpu_count = match (dimensions.prefill_gpu_count, dimensions.decode_gpu_count) {
+        (Some(prefill), Some(decode)) => prefill.checked_add(decode),
+        _ => dimensions
+            .tp
+            .and_then(|tp| tp.checked_mul(dimensions.pp.unwrap_or(1)))
+            .and_then(|gpus| gpus.checked_mul(context)),
+    };
+    Ok(dimensions)
+}
+
+/// `mean_ttft`, `median_ttft`, `p99.9_ttft`, …: seconds, which become milliseconds.
+fn spread(file: &Fields<'_>, metric: &str) -> Result<Option<Spread>, ForeignError> {
+    let of = |statistic: &str| file.number(&format!("{statistic}_{metric}"));
+    let spread = Spread {
+        min: None,
+        max: None,
+        avg: of("mean")?,
+        std: of("std")?,
+        p50: of("median")?,
+        p90: of("p90")?,
+        p95: of("p95")?,
+        p99: of("p99")?,
+        p99_9: of("p99.9")?,
+    };
+    Ok(spread.measured().map(|spread| spread.scaled(1000.0)))
+}

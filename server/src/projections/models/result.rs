@@ -1,0 +1,285 @@
+//! A result: one row of `v_benchmark_results`.
+
+use events::Timestamp;
+use events::envelope::Recorded;
+use events::job::JobPhase;
+use events::keys::ImportKey;
+use events::tool_output::ToolOutputImported;
+use serde::{Deserialize, Serialize};
+
+use super::access::{self, Rights};
+use super::jobs::phase;
+use super::result_figures::{ResultFigures, ratio};
+use super::result_rows::{ResultJobRow, ResultServerRow, window};
+use crate::projections::table::{Access, Row};
+use crate::projections::text::{Column, Kind};
+
+/// A result, as `v_benchmark_results` shows it. Old versions are kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ResultRow {
+    pub(super) org: String,
+    pub(super) project_code: String,
+    pub(super) workload_code: String,
+    pub(super) run_number: u32,
+    pub(super) scenario_code: String,
+    pub(super) attempt: u32,
+    pub(super) job: String,
+    pub(super) run: String,
+    pub(super) model_code: String,
+    pub(super) framework_code: Option<String>,
+    pub(super) framework_version: Option<String>,
+    pub(super) quantization: Option<String>,
+    pub(super) tool_code: String,
+    pub(super) config_code: Option<String>,
+    pub(super) hostname: Option<String>,
+    pub(super) gpu_name: Option<String>,
+    pub(super) gpu_count: Option<i64>,
+    pub(super) concurrency: Option<u32>,
+    pub(super) input_sequence_length: Option<u32>,
+    pub(super) output_sequence_length: Option<u32>,
+    pub(super) streaming: Option<bool>,
+    pub(super) num_rounds: Option<u32>,
+    pub(super) num_images_batch: Option<u32>,
+    pub(super) image_size: Option<String>,
+    pub(super) image_detail: Option<String>,
+    pub(super) prompt_source_code: Option<String>,
+    pub(super) prompt_source_sha256: Option<String>,
+    pub(super) status: String,
+    pub(super) gpu_power_avg_w: Option<f64>,
+    pub(super) energy_j: Option<f64>,
+    pub(super) output_tokens_per_joule: Option<f64>,
+    pub(super) cost_per_million_output_tokens_usd: Option<f64>,
+    pub(super) output_tokens_per_usd: Option<f64>,
+    pub(super) quality_score: Option<f64>,
+    pub(super) imported: bool,
+    pub(super) flags: Vec<String>,
+    pub(super) suspicious: bool,
+    pub(super) recorded_at: Timestamp,
+    pub(super) finished_at: Option<Timestamp>,
+    pub(super) window_ended_at: Timestamp,
+    pub(super) position: i64,
+    pub(super) valid_from: i64,
+    pub(super) valid_to: Option<i64>,
+    pub(super) visibility: String,
+    pub(super) owner: String,
+    #[serde(flatten)]
+    pub(super) figures: ResultFigures,
+}
+
+impl ResultRow {
+    /// The result of a job's attempt.
+    pub(super) fn new(
+        job: &ResultJobRow,
+        server: Option<&ResultServerRow>,
+        attempt: u32,
+        figures: ResultFigures,
+        window_ended_at: Timestamp,
+        recorded: &Recorded,
+    ) -> Self {
+        let spec = &job.spec;
+        let cost_per_second = server.and_then(|s| s.cost_per_hour_usd).map(|usd| usd / 3600.0);
+        let tokens = figures.completion_tokens_total.map(|t| t as f64);
+        let cost = ratio(cost_per_second.zip(figures.window_s).map(|(c, s)| c * s), tokens);
+        Self {
+            org: job.org.clone(),
+            project_code: job.project_code.clone(),
+            workload_code: job.workload_code.clone(),
+            run_number: job.run_number,
+            scenario_code: job.scenario_code.clone(),
+            attempt,
+            job: job.job.clone(),
+            run: job.run.clone(),
+            model_code: spec.model_code.clone(),
+            framework_code: Some(spec.framework_code.clone()),
+            framework_version: Some(spec.framework_version.clone()),
+            quantization: spec.quantization.clone(),
+            tool_code: spec.tool_code.clone(),
+            config_code: Some(job.config_code.clone()),
+            hostname: Some(job.hostname.clone()),
+            gpu_name: server.and_then(|s| s.gpu_name.clone()),
+            gpu_count: server.and_then(|s| s.gpu_count),
+            concurrency: Some(spec.concurrency),
+            input_sequence_length: spec.input_sequence_length,
+            output_sequence_length: spec.output_sequence_length,
+            streaming: spec.streaming,
+            num_rounds: spec.num_rounds,
+            num_images_batch: spec.num_images_batch,
+            image_size: spec.image_size.clone(),
+            image_detail: spec.image_detail.clone(),
+            prompt_source_code: spec.prompt_source_code.clone(),
+            prompt_source_sha256: spec.prompt_source_sha256.clone(),
+            status: phase(&job.phase).status().to_owned(),
+            gpu_power_avg_w: None,
+            energy_j: None,
+            output_tokens_per_joule: None,
+            cost_per_million_output_tokens_usd: cost.map(|usd| usd * 1e6),
+            output_tokens_per_usd: ratio(Some(1.0), cost),
+            quality_score: figures.kyai_score(),
+            imported: false,
+            flags: job.flags.clone(),
+            suspicious: !job.flags.is_empty(),
+            recorded_at: recorded.recorded_at,
+            finished_at: None,
+            window_ended_at,
+            position: recorded.position,
+            valid_from: recorded.position,
+            valid_to: None,
+            visibility: job.visibility.clone(),
+            owner: job.owner.clone(),
+            figures,
+        }
+    }
+
+    /// A result that was measured elsewhere.
+    pub(super) fn of_import(
+        key: &ImportKey,
+        output: &ToolOutputImported,
+        rights: Rights,
+        recorded: &Recorded,
+    ) -> Self {
+        let gpu_count = output.gpu_count.map(i64::from);
+        let figures =
+            ResultFigures::of_foreign(&output.figures, output.inferencex.as_ref(), None, gpu_count, false);
+        let cost_per_second = output.cost_per_hour_usd.map(|usd| usd / 3600.0);
+        // What a token costs follows from the rate alone; the window may not be in the file.
+        let cost = ratio(cost_per_second, figures.output_tokens_per_second);
+        Self {
+            org: key.org.clone(),
+            project_code: key.project.clone(),
+            workload_code: key.import.clone(),
+            run_number: key.number,
+            scenario_code: key.scenario.clone(),
+            attempt: 0,
+            job: recorded.stream.to_string(),
+            run: recorded.stream.to_string(),
+            model_code: output.model_code.clone(),
+            framework_code: output.framework_code.clone(),
+            framework_version: output.framework_version.clone(),
+            quantization: output.quantization.clone(),
+            tool_code: output.tool_code.clone(),
+            config_code: None,
+            hostname: None,
+            gpu_name: output.gpu_name.clone(),
+            gpu_count,
+            concurrency: output.load.concurrency,
+            input_sequence_length: output.load.input_sequence_length,
+            output_sequence_length: output.load.output_sequence_length,
+            streaming: output.figures.ttft_ms.is_some().then_some(true),
+            num_rounds: None,
+            num_images_batch: None,
+            image_size: None,
+            image_detail: None,
+            prompt_source_code: None,
+            prompt_source_sha256: None,
+            status: JobPhase::Completed.status().to_owned(),
+            gpu_power_avg_w: None,
+            energy_j: None,
+            output_tokens_per_joule: None,
+            cost_per_million_output_tokens_usd: cost.map(|usd| usd * 1e6),
+            output_tokens_per_usd: ratio(Some(1.0), cost),
+            quality_score: None,
+            imported: true,
+            flags: Vec::new(),
+            suspicious: false,
+            recorded_at: recorded.recorded_at,
+            finished_at: None,
+            window_ended_at: recorded.occurred_at,
+            position: recorded.position,
+            valid_from: recorded.position,
+            valid_to: None,
+            visibility: rights.visibility,
+            owner: rights.owner,
+            figures,
+        }
+    }
+
+    /// The measurement window, microseconds.
+    pub(super) fn window(&self) -> Option<(i64, i64)> {
+        window(self.figures.window_s, self.window_ended_at)
+    }
+
+    pub(super) fn set_energy(&mut self, joules: Option<f64>) {
+        self.energy_j = joules;
+        self.gpu_power_avg_w = ratio(joules, self.figures.window_s);
+        let tokens = self.figures.completion_tokens_total.map(|t| t as f64);
+        self.output_tokens_per_joule = ratio(tokens, joules);
+    }
+}
+
+impl Row for ResultRow {
+    type Key = String;
+    const TABLE: &'static str = "benchmark_results";
+    const KEY: &'static [&'static str] = &["job"];
+    // The reporting page's usual orders, each from the better end, and what its usual filters are counted by.
+    const INDEXES: &'static [&'static str] = &[
+        "recorded_at",
+        "output_tokens_per_second desc nulls last",
+        "ttft_p99_ms",
+        "output_tokens_per_joule desc nulls last",
+        "cost_per_million_output_tokens_usd",
+        "model_code, framework_code, concurrency, status, simulated, suspicious, org, visibility, owner",
+    ];
+    const VERSIONED: bool = true;
+
+    fn columns() -> Vec<Column> {
+        use Kind::{Bool, Float, Int, Json, Text, Time};
+        let of =
+            |kind: Kind, names: &[&str]| names.iter().map(|n| Column::shown(n, kind)).collect::<Vec<_>>();
+        let mut columns = of(Text, &["org", "project_code", "workload_code"]);
+        columns.extend(of(Int, &["run_number"]));
+        columns.extend(of(Text, &["scenario_code"]));
+        columns.extend(of(Int, &["attempt"]));
+        columns.extend(of(
+            Text,
+            &[
+                "job",
+                "run",
+                "model_code",
+                "framework_code",
+                "framework_version",
+                "quantization",
+                "tool_code",
+                "config_code",
+                "hostname",
+                "gpu_name",
+            ],
+        ));
+        columns.extend(of(
+            Int,
+            &["gpu_count", "concurrency", "input_sequence_length", "output_sequence_length"],
+        ));
+        columns.extend(of(Bool, &["streaming"]));
+        columns.extend(of(Int, &["num_rounds", "num_images_batch"]));
+        columns
+            .extend(of(Text, &["image_size", "image_detail", "prompt_source_code", "prompt_source_sha256"]));
+        columns.extend(of(Text, &["status"]));
+        columns.extend(of(
+            Float,
+            &[
+                "gpu_power_avg_w",
+                "energy_j",
+                "output_tokens_per_joule",
+                "cost_per_million_output_tokens_usd",
+                "output_tokens_per_usd",
+                "quality_score",
+            ],
+        ));
+        columns.extend(of(Bool, &["imported"]));
+        columns.extend(of(Json, &["flags"]));
+        columns.extend(of(Bool, &["suspicious"]));
+        columns.extend(of(Time, &["recorded_at", "finished_at", "window_ended_at"]));
+        columns.extend(of(Int, &["position", "valid_from", "valid_to"]));
+        columns.extend(access::columns());
+        columns.extend(ResultFigures::columns());
+        columns
+    }
+    fn key(&self) -> Self::Key {
+        self.job.clone()
+    }
+    fn access(&mut self) -> Option<Access<'_>> {
+        access::access(&self.org, &self.project_code, &mut self.visibility)
+    }
+    fn validity(&mut self) -> Option<(&mut i64, &mut Option<i64>)> {
+        Some((&mut self.valid_from, &mut self.valid_to))
+    }
+}
