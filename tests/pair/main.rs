@@ -160,7 +160,8 @@ async fn assert_once(services: &Services, path: &str) {
     assert_eq!(finished, 1);
 }
 
-#[tokio::test]
+// The balancer must go on while this test waits for a program.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_servers_share_the_work_and_either_may_be_killed() {
     let services = Services::start().await;
     let (status, text) = services.command(&["seed"]).await;
