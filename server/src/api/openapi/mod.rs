@@ -183,14 +183,20 @@ fn route_operation(route: &Route, schemas: &mut Schemas) -> Value {
         }
     }
     parameters.extend(contract.headers.iter().map(|(name, description)| header(name, description)));
-    let answers = content(&contract.answers, |of| schemas.answered(of));
+    let answers = if contract.answers.is_empty() {
+        let location = json!({"description": "Where to.", "schema": {"type": "string"}});
+        json!({"303": {"description": "The browser is sent on to the page.", "headers": {"location": location}}})
+    } else {
+        let content = content(&contract.answers, |of| schemas.answered(of));
+        json!({"200": {"description": "Done.", "content": content}})
+    };
     let mut operation = json!({
         "operationId": operation_id(route),
         "tags": [tag_of(route.path)],
         "summary": route.about,
         "security": security(route.access),
         "parameters": parameters,
-        "responses": with_refusals(json!({"200": {"description": "Done.", "content": answers}})),
+        "responses": with_refusals(answers),
     });
     if let Some(body) = contract.body {
         operation["requestBody"] =
@@ -224,8 +230,11 @@ mod tests {
             let method = route.method.as_str().to_ascii_lowercase();
             let found = operation(&route.path.replace("{*", "{"), &method);
             assert_eq!(found["summary"], route.about);
-            let answers = found["responses"]["200"]["content"].as_object().unwrap();
-            assert!(!answers.is_empty(), "{} {} says nothing of what it answers", route.method, route.path);
+            let says = match found["responses"].get("303") {
+                Some(sent_on) => sent_on["headers"]["location"].is_object(),
+                None => !found["responses"]["200"]["content"].as_object().unwrap().is_empty(),
+            };
+            assert!(says, "{} {} says nothing of what it answers", route.method, route.path);
         }
         for command in COMMANDS {
             let found = operation(&format!("/api/rpc/{}", command.name), "post");
