@@ -132,7 +132,7 @@ async fn a_job_names_the_source_it_sends_and_its_agent_may_fetch_that_alone() {
 
     let fetched = agent.client.get(&format!("/api/agent/sources/{sha256}")).await;
     assert_eq!(fetched.text, PROMPTS);
-    assert_eq!(member.get(&format!("/api/agent/sources/{sha256}")).await.status.as_u16(), 403);
+    assert_eq!(member.get(&format!("/api/agent/sources/{sha256}")).await.status.as_u16(), 401);
     // A file that is no source is not an agent's to read.
     let other = hex::encode(Sha256::digest(b"secret"));
     let put = member.request(Method::PUT, &format!("/api/uploads/{other}")).body("secret");

@@ -172,10 +172,13 @@ async fn rows_follow_their_projects_visibility() {
     story.leave_behind(&read, 1).await;
     Story { run: 2, flagged: false, ..story.clone() }.again(&read).await;
     read.settle().await;
+    // The story is of one tool: what others put out is not in it.
+    let others = ["vlm", "asr", "imagegen", "inferencex", "genai_perf", "kv_cache", "kyai"];
     let views: Vec<&str> = server::projections::views::all()
         .iter()
         .filter(|v| v.served && v.columns.iter().any(|c| c.name == "project_code"))
         .map(|v| v.name)
+        .filter(|name| !others.iter().any(|tool| name.contains(tool)))
         .collect();
     assert!(views.len() >= 14, "{views:?}");
     let (ada, bob, eve) = (person("acme", "ada"), person("acme", "bob"), person("other", "ada"));

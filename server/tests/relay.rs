@@ -11,6 +11,7 @@ use events::envelope::GENESIS_HASH;
 use events::subjects::{EVENTS_STREAM, event_subject};
 use futures::StreamExt;
 use plane::Plane;
+use server::live::Shown;
 use server::relay::{POSITION_HEADER, PREVIOUS_HASH_HEADER};
 
 /// How long anything may take before it counts as lost.
@@ -44,6 +45,18 @@ async fn relayed(plane: &Plane, last: i64) -> Vec<(jetstream::Message, EventView
     tokio::time::timeout(PATIENCE, read).await.expect("the relay reaches the head")
 }
 
+/// What the hub shows, from the first event to the last, page by page.
+async fn shown(plane: &Plane) -> Vec<Shown> {
+    let mut all: Vec<Shown> = Vec::new();
+    loop {
+        let page = plane.state.hub.after(all.last().map_or(0, Shown::position)).await.unwrap();
+        if page.is_empty() {
+            return all;
+        }
+        all.extend(page);
+    }
+}
+
 fn header(message: &jetstream::Message, name: &str) -> String {
     message.headers.as_ref().and_then(|h| h.get(name)).expect("the header").as_str().to_owned()
 }
@@ -52,7 +65,7 @@ fn header(message: &jetstream::Message, name: &str) -> String {
 async fn the_stream_holds_every_event_of_the_log_once_and_in_order() {
     let plane = Plane::start().await;
     plane.account("ada@example.org", Role::Member).await;
-    let log = plane.state.log.read_all(0, 1000).await.unwrap();
+    let log = plane.state.log.read_all(0, 10_000).await.unwrap();
     let seen = relayed(&plane, log.last().unwrap().position).await;
     assert_eq!(seen.len(), log.len());
     let mut previous = GENESIS_HASH;
@@ -80,8 +93,7 @@ async fn a_stream_that_is_lost_is_made_again_and_nothing_is_missed_meanwhile() {
     plane.account("ada@example.org", Role::Member).await;
     let head = plane.head().await;
     tokio::time::timeout(PATIENCE, watch.wait_for(|position| *position >= head)).await.unwrap().unwrap();
-    let from_hub: Vec<i64> =
-        plane.state.hub.after(0).await.unwrap().iter().map(server::live::Shown::position).collect();
+    let from_hub: Vec<i64> = shown(&plane).await.iter().map(Shown::position).collect();
     assert_eq!(from_hub, (1..=head).collect::<Vec<_>>());
     // And the relay makes it again, from near the head: here all of it.
     let again: Vec<i64> = relayed(&plane, head).await.iter().map(|(_, view)| view.position).collect();
@@ -107,9 +119,8 @@ async fn what_others_publish_under_the_streams_subjects_reaches_no_reader() {
     plane.account("ada@example.org", Role::Member).await;
     let head = plane.head().await;
     tokio::time::timeout(PATIENCE, watch.wait_for(|position| *position >= head)).await.unwrap().unwrap();
-    let log = plane.state.log.read_all(0, 1000).await.unwrap();
-    let shown = plane.state.hub.after(0).await.unwrap();
-    let views: Vec<EventView> = shown.iter().map(|s| (*s.view).clone()).collect();
+    let log = plane.state.log.read_all(0, 10_000).await.unwrap();
+    let views: Vec<EventView> = shown(&plane).await.iter().map(|s| (*s.view).clone()).collect();
     assert_eq!(views, log.iter().map(server::live::event_view).collect::<Vec<_>>());
     plane.stop().await;
 }
