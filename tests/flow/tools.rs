@@ -102,9 +102,14 @@ async fn transcription_is_measured_in_speed_and_in_accuracy() {
     std::fs::write(folder.join("truth.jsonl"), references).expect("references");
     let scenarios = json!({"p_concurrency": [2], "p_num_requests": 4});
     let mut workload = workloads::of_modality("asr", scenarios);
-    workload["p_tool_args"] = json!({
-        "input": folder.join("audio.jsonl"), "ground_truth": folder.join("truth.jsonl"), "response_format": "json",
+    // They name files of the host: an administrator approves exactly these.
+    let paths = json!({"input": folder.join("audio.jsonl"), "ground_truth": folder.join("truth.jsonl")});
+    let approve = json!({
+        "p_program_code": "metrumbench-asr", "p_model_code": workload["p_model_code"], "p_args": paths,
     });
+    world.admin.command("approve_dangerous_args", &approve).await;
+    workload["p_tool_args"] = paths;
+    workload["p_tool_args"]["response_format"] = json!("json");
     let (outputs, results) = world.measure(workload, "v_metrumbench_asr_outputs").await;
     assert_eq!(scenario_codes(&outputs), ["c2"]);
     let (output, result) = (&outputs[0], &results[0]);
