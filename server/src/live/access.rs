@@ -60,9 +60,10 @@ impl Access {
 
     /// Whether this reader may see this event: as others of its stream, and a blob as its job.
     pub fn sees(&self, reader: &Visibility, event: &Recorded) -> bool {
-        self.sees_stream(reader, &event.stream)
-            && (event.stream.kind() != "blob"
-                || self.sees_stream(reader, &seen_with(&event.stream, &event_view(event))))
+        match event.stream.kind() {
+            "blob" => self.sees_stream(reader, &seen_with(&event.stream, &event_view(event))),
+            _ => self.sees_stream(reader, &event.stream),
+        }
     }
 
     /// Whether this reader may see events of this stream. Of a blob's stream not all of them: see [`Self::sees`].

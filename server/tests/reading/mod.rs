@@ -356,7 +356,7 @@ impl Story {
         self.create_run(read).await;
     }
 
-    async fn create_run(&self, read: &Read) {
+    pub async fn create_run(&self, read: &Read) {
         let one = async |stream: StreamKey, e: Event| {
             read.append(&stream, vec![event(&stream, 0.0, &e)]).await;
         };
