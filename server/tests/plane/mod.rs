@@ -13,6 +13,7 @@ use server::auth::accounts::{self, NewAccount};
 use server::auth::{Principal, api_tokens};
 use server::config::Config;
 use server::plant::{Plant, PlantConfig};
+use server::projections::rebuild::rebuild;
 use server::state::AppState;
 use server::{app, clock, log, seed};
 use tempfile::TempDir;
@@ -62,7 +63,12 @@ impl Plane {
         Self { state, url, nats_url, plant, serving, _dir: dir }
     }
 
+    /// Stops it. Whatever the test did: its views made again from the log are the same, byte for byte.
     pub async fn stop(self) {
+        let never = CancellationToken::new();
+        for report in rebuild(&self.state.pool, &self.state.log, None, &never).await.unwrap() {
+            assert!(report.equal() && report.flipped, "a rebuild is not what was live: {report:#?}");
+        }
         self.state.stop.cancel();
         self.serving.await.unwrap().unwrap();
         self.plant.stop().await;
