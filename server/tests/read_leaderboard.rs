@@ -174,3 +174,58 @@ async fn a_setup_stands_once_with_its_best_scenario_and_nobody_is_ranked_among_w
     assert!(reports.iter().all(|report| report.equal()), "{reports:?}");
     assert_eq!(names(&anonymous()).await, named(&[("hidden", 1), ("public", 2)]));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_leaderboard_is_shown_as_it_stood_at_any_position() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "past").await;
+    let ada = person("acme", "ada");
+    // Every step of the story, and the whole board after it.
+    let columns = "select=category,metric,rank,shared,value,interval_half,runs,org,project_code,workload_code,\
+        scenario_code,model_code,framework_code,config_code,hostname,gpu_name,gpu_count,concurrency,simulated,\
+        doubted_runs,output_tokens_per_second,output_tokens_per_joule,suspicious,job,recorded_at,visibility";
+    let queries = [
+        "category=eq.throughput".to_owned(),
+        "category=eq.sustainability&suspicious=is.true".to_owned(),
+        "category=eq.cost_efficiency&simulated=in.(true,false)&limit=2&offset=1".to_owned(),
+        "category=eq.throughput&project_code=neq.best&concurrency=eq.8".to_owned(),
+    ];
+    let mut steps: Vec<(i64, Vec<Vec<Value>>)> = Vec::new();
+    for step in 0..7 {
+        let position = match step {
+            0 => story("best", 90_000).tell(&read).await,
+            1 => story("twin-a", 50_000).tell(&read).await,
+            2 => Story { run: 2, ..story("twin-a", 52_000) }.again(&read).await,
+            3 => story("twin-b", 50_500).tell(&read).await,
+            4 => Story { simulated: true, ..story("simulated", 700_000) }.tell(&read).await,
+            5 => {
+                let job = story("best", 90_000).job(8).stream();
+                let flagged =
+                    QualityFlagged { attempt: 1, rule: "odd".into(), message: "it looks odd".into() };
+                read.append(&job, vec![event(&job, 40.0, &Event::QualityFlagged(flagged))]).await
+            }
+            _ => Story { concurrencies: vec![1, 8, 32], ..story("many", 60_000) }.tell(&read).await,
+        };
+        read.settle().await;
+        let mut boards = Vec::new();
+        for query in &queries {
+            boards.push(read.rows(&ada, "v_leaderboard", &format!("{query}&{columns}")).await);
+        }
+        steps.push((position, boards));
+    }
+    for (position, boards) in &steps {
+        for (query, board) in queries.iter().zip(boards) {
+            let then = read.rows(&ada, "v_leaderboard", &format!("{query}&{columns}&as_of={position}")).await;
+            assert_eq!(&then, board, "{query} at {position}");
+        }
+    }
+    assert!(read.rows(&ada, "v_leaderboard", "as_of=0").await.is_empty());
+    assert_eq!(read.ask(&ada, "v_leaderboard", "as_of=5&runs=gt.1", &[]).await.0, 400);
+    assert_eq!(read.ask(&ada, "v_leaderboard", "as_of=5&value=gt.1", &[]).await.0, 400);
+    // Nobody is ranked in the past among what they may not see now.
+    assert!(read.rows(&anonymous(), "v_leaderboard", &format!("as_of={}", steps[6].0)).await.is_empty());
+    let (_, headers, _) = read
+        .ask(&ada, "v_leaderboard", &format!("as_of={}&limit=1", steps[3].0), &[("prefer", "count=exact")])
+        .await;
+    assert_eq!(headers["content-range"].to_str().unwrap(), "0-0/3");
+}

@@ -7,18 +7,18 @@
 use events::ranking::places;
 use sqlx::{PgConnection, Row};
 
-use super::QueryError;
 use super::grammar::{Node, Operator};
 use super::params::{Query, column};
 use super::sql::{Statement, Value};
 use super::view::{bound, refused};
+use super::{QueryError, leaderboard_past as past};
 use crate::api::Failure;
 use crate::auth::Visibility;
 use crate::projections::models::leaderboard::CATEGORIES;
 use crate::projections::views::{RANK_COLUMNS, ViewDef};
 
 /// The most entries that are ranked at once.
-const MOST_ENTRIES: usize = 100_000;
+pub(super) const MOST_ENTRIES: usize = 100_000;
 
 /// A page of the ranked entries, and how many there are.
 pub(super) struct Ranked {
@@ -41,6 +41,12 @@ pub(super) async fn rank(
     query: &Query<'_>,
 ) -> Result<Ranked, Failure> {
     let query = complete(view, query)?;
+    if query.as_of.is_some() {
+        let word = single(&query.filter, "category")?;
+        let category = CATEGORIES.into_iter().find(|c| Some(c.word) == word.as_deref());
+        let doubted = single(&query.filter, "suspicious")?.as_deref() == Some("true");
+        return past::rank(conn, view, visibility, &query, category.unwrap_or(CATEGORIES[0]), doubted).await;
+    }
     let mut statement = Statement {
         sql: "select entry, value, interval_half from (select distinct on (setup) entry, value, interval_half from "
             .to_owned(),
@@ -188,7 +194,7 @@ fn single(filter: &[Node<'_>], name: &str) -> Result<Option<String>, QueryError>
     }
 }
 
-fn mentions(node: &Node<'_>, name: &str) -> bool {
+pub(super) fn mentions(node: &Node<'_>, name: &str) -> bool {
     match node {
         Node::And(nodes) | Node::Or(nodes) => nodes.iter().any(|node| mentions(node, name)),
         Node::Not(node) => mentions(node, name),

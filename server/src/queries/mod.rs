@@ -10,6 +10,7 @@ mod export;
 pub mod grammar;
 pub mod history;
 mod leaderboard;
+mod leaderboard_past;
 pub mod params;
 mod parquet;
 pub mod report;

@@ -52,6 +52,14 @@ impl Category {
     }
 }
 
+/// The figures of a scenario's runs as it is ranked by them: their mean, half their interval's width where there is more
+/// than one, and how many they are.
+pub fn standing(values: &[f64]) -> (Option<f64>, Option<f64>, usize) {
+    let interval = Interval::of(values);
+    let mean = interval.map(|i| i.mean).or_else(|| values.first().copied());
+    (mean, interval.map(|i| i.half), values.len())
+}
+
 /// One run of the scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Run {
@@ -198,11 +206,10 @@ impl BoardRow {
             }
             for (nth, category) in CATEGORIES.iter().enumerate() {
                 let values: Vec<f64> = runs.iter().filter_map(|run| run.figures[nth]).collect();
-                let interval = Interval::of(&values);
-                let value = interval.map(|i| i.mean).or_else(|| values.first().copied());
+                let (value, half, number) = standing(&values);
                 self.means.insert(category.value_column(doubted), value);
-                self.means.insert(category.half_column(doubted), interval.map(|i| i.half));
-                self.means.insert(category.runs_column(doubted), Some(values.len() as f64));
+                self.means.insert(category.half_column(doubted), half);
+                self.means.insert(category.runs_column(doubted), Some(number as f64));
             }
         }
     }

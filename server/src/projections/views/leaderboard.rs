@@ -70,7 +70,8 @@ pub(super) fn leaderboard() -> ViewDef {
         tables: vec!["leaderboard"],
         select: branches.join(" union all "),
         invoker: true,
-        history: None,
+        // Ranked anew from the results that held then.
+        history: Some("v_benchmark_results_history"),
         served: true,
         ranked: true,
     }
