@@ -1,13 +1,15 @@
 // The binding to Plotly, the only JavaScript of ours. Figures come as JSON whose colours are tokens of the style sheet.
 
+/* The library is large: it is fetched and run when the page has nothing else to do. */
+const idle = () => new Promise((done) => window.requestIdleCallback ? requestIdleCallback(done, { timeout: 2000 }) : setTimeout(done, 200));
 let bundle;
-const load = () => bundle ??= new Promise((done, fail) => {
+const load = () => bundle ??= idle().then(() => new Promise((done, fail) => {
   const script = document.createElement("script");
   script.src = "/plotly.min.js";
   script.onload = done;
   script.onerror = () => { bundle = undefined; script.remove(); fail(new Error("the chart library did not load")); };
   document.head.append(script);
-});
+}));
 
 const probe = document.createElement("span");
 probe.hidden = true;

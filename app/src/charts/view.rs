@@ -5,6 +5,7 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::{Figure, plot};
+use crate::browser::is_small;
 use crate::parts::swatch_of;
 use crate::state::zoom::Zoom;
 
@@ -181,12 +182,44 @@ fn FigureTable(figure: Signal<Figure>) -> impl IntoView {
     }
 }
 
-/// Keeps `near` at whether the element is within 400 px of the viewport.
-fn watch_near(element: NodeRef<leptos::html::Div>, near: RwSignal<bool>) {
+/// How far outside of the viewport a chart is near, once the reader moves or the page has long been quiet.
+const NEAR: &str = "400px";
+/// The page is quiet by then: what is near, but not in sight, may be drawn too.
+const QUIET: std::time::Duration = std::time::Duration::from_secs(4);
+
+/// Keeps `near` at whether the element is in sight. A chart that is only near waits until the reader moves or the page
+/// has long been there: nothing that is not seen delays what is. On a phone every chart does: the library that draws
+/// it is seconds of work for a small processor, and there is something to read meanwhile.
+pub fn watch_near(element: NodeRef<leptos::html::Div>, near: RwSignal<bool>) {
     let kept =
         StoredValue::new_local(None::<(web_sys::IntersectionObserver, Closure<dyn FnMut(js_sys::Array)>)>);
+    let forget = move || {
+        kept.try_update_value(|kept| {
+            if let Some((observer, _)) = kept.take() {
+                observer.disconnect();
+            }
+        });
+    };
+    let moved = RwSignal::new(false);
+    let small = is_small();
+    let move_once = move || {
+        if moved.try_get_untracked() == Some(false) {
+            moved.set(true);
+        }
+    };
+    set_timeout(move_once, QUIET);
+    let wheel = window_event_listener(leptos::ev::wheel, move |_| move_once());
+    let touch = window_event_listener(leptos::ev::touchmove, move |_| move_once());
+    let scroll = window_event_listener(leptos::ev::scroll, move |_| move_once());
+    let key = window_event_listener(leptos::ev::keydown, move |_| move_once());
     Effect::new(move |_| {
         let Some(node) = element.get() else { return };
+        let margin = match (moved.get(), small) {
+            (true, _) => NEAR,
+            (false, true) => return,
+            (false, false) => "0px",
+        };
+        forget();
         let seen = Closure::<dyn FnMut(js_sys::Array)>::new(move |entries: js_sys::Array| {
             // The last entry is how it is now. What is out of sight is not redrawn.
             let last =
@@ -197,7 +230,7 @@ fn watch_near(element: NodeRef<leptos::html::Div>, near: RwSignal<bool>) {
             }
         });
         let options = web_sys::IntersectionObserverInit::new();
-        options.set_root_margin("400px");
+        options.set_root_margin(margin);
         // Observed is the figure, not the plot: a hidden plot is nowhere.
         let target = node.parent_element().unwrap_or_else(|| (*node).clone().into());
         match web_sys::IntersectionObserver::new_with_options(seen.as_ref().unchecked_ref(), &options) {
@@ -209,10 +242,10 @@ fn watch_near(element: NodeRef<leptos::html::Div>, near: RwSignal<bool>) {
         }
     });
     on_cleanup(move || {
-        kept.try_update_value(|kept| {
-            if let Some((observer, _)) = kept.take() {
-                observer.disconnect();
-            }
-        });
+        forget();
+        wheel.remove();
+        touch.remove();
+        scroll.remove();
+        key.remove();
     });
 }
