@@ -2,6 +2,7 @@
 //! or fails, the figures are printed; `scripts/bench` says the machine and the commit.
 
 mod page;
+mod table;
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -19,7 +20,7 @@ async fn main() {
     println!("| figure | value | aim |");
     println!("|---|---|---|");
     match std::env::args().nth(1).as_deref() {
-        Some("page") => page::measure().await,
+        Some("page") => page::measure(&std::env::args().skip(2).collect::<Vec<_>>()).await,
         _ => system().await,
     }
 }

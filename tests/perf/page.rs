@@ -12,10 +12,23 @@ use support::crowd::{Load, watch};
 use support::live::Live;
 use support::workloads;
 
-use super::{percentile, row};
+use super::{percentile, row, table};
 
-pub async fn measure() {
-    sizes();
+/// Measures these parts: `size`, `paint`, `lighthouse`, `table`, `crowd`; all of them where none is named.
+pub async fn measure(parts: &[String]) {
+    let wanted = |part: &str| parts.is_empty() || parts.iter().any(|p| p == part);
+    if wanted("size") {
+        sizes();
+    }
+    if ["paint", "lighthouse", "table"].into_iter().any(wanted) {
+        one_plant(wanted).await;
+    }
+    if wanted("crowd") {
+        crowd().await;
+    }
+}
+
+async fn one_plant(wanted: impl Fn(&str) -> bool) {
     let plane = ControlPlane::start().await;
     let admin = plane.admin().await;
     // Something to show: a project with results.
@@ -27,11 +40,22 @@ pub async fn measure() {
     let mut live = Live::open(&admin, "main/page:run", position).await;
     live.until("the end of the run", |e| e.event_type == "run.finished" && e.stream == run).await;
 
-    for rate in [1, 4] {
-        paints(&plane, rate).await;
+    if wanted("paint") {
+        for rate in [1, 4] {
+            paints(&plane, rate).await;
+        }
     }
-    lighthouse(&plane, admin.cookie().expect("a session"));
-    crowd().await;
+    // As it is with a handful of results, when the charts are in sight at once, and with ten thousand.
+    let cookie = admin.cookie().expect("a session");
+    if wanted("lighthouse") {
+        lighthouse(&plane, cookie, "4 results");
+    }
+    if wanted("table") {
+        table::measure(&plane, &admin).await;
+        if wanted("lighthouse") {
+            lighthouse(&plane, cookie, "10,000 results");
+        }
+    }
 }
 
 /// The bytes of the files with this ending, as they are and by brotli.
@@ -105,7 +129,7 @@ async fn paints(plane: &ControlPlane, rate: u32) {
 }
 
 /// Lighthouse's scores of two pages, for a desk and for a phone.
-fn lighthouse(plane: &ControlPlane, cookie: &str) {
+fn lighthouse(plane: &ControlPlane, cookie: &str, holding: &str) {
     let program = cache().join("npm/lighthouse/node_modules/.bin/lighthouse");
     if !program.exists() {
         row(
@@ -135,9 +159,23 @@ fn lighthouse(plane: &ControlPlane, cookie: &str) {
                 },
                 Err(error) => format!("not started: {error}"),
             };
-            row(&format!("Lighthouse, {name}, {device}"), value, "performance ≥ 95, accessibility 100");
+            row(
+                &format!("Lighthouse, {name}, {device}, {holding}"),
+                value,
+                "performance ≥ 95, accessibility 100",
+            );
         }
     }
+}
+
+/// The rules of accessibility that are not kept.
+fn missed(report: &Value) -> String {
+    let of_category = report["categories"]["accessibility"]["auditRefs"].as_array().into_iter().flatten();
+    let missed: Vec<&str> = of_category
+        .filter_map(|audit| audit["id"].as_str())
+        .filter(|id| report["audits"][*id]["score"].as_f64().is_some_and(|score| score < 1.0))
+        .collect();
+    if missed.is_empty() { String::new() } else { format!(" [{}]", missed.join(", ")) }
 }
 
 fn scores(report: &Value) -> String {
@@ -148,9 +186,10 @@ fn scores(report: &Value) -> String {
     };
     let shown = |audit: &str| report["audits"][audit]["displayValue"].as_str().unwrap_or("–").to_owned();
     format!(
-        "performance {}, accessibility {} (first paint {}, largest {}, blocked {}, shift {})",
+        "performance {}, accessibility {}{} (first paint {}, largest {}, blocked {}, shift {})",
         score("performance"),
         score("accessibility"),
+        missed(report),
         shown("first-contentful-paint"),
         shown("largest-contentful-paint"),
         shown("total-blocking-time"),

@@ -12,6 +12,7 @@ pub mod control_plane;
 pub mod crowd;
 pub mod database;
 pub mod fleet;
+pub mod imports;
 pub mod live;
 pub mod log_copy;
 pub mod model_server;
