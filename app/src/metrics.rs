@@ -106,6 +106,8 @@ pub const RESULT_COLUMNS: &[Column] = &[
     metric("gpu_power_avg_w", "GPU power"),
     metric("output_tokens_per_joule", "Effic."),
     metric("cost_per_million_output_tokens_usd", "Cost"),
+    metric("output_tokens_per_usd", "Per dollar"),
+    metric("quality_score", "Quality"),
     Column { key: "finished_at", label: "Ended", kind: Kind::Time },
 ];
 
@@ -173,6 +175,19 @@ pub fn calculation(key: &str, row: &crate::row::Row) -> Option<String> {
         "output_tokens_per_joule" => {
             over(row.number("completion_tokens_total")?, "tok", row.number("energy_j")?, "J", "tok/J")
         }
+        "cost_per_million_output_tokens_usd" => Some(format!(
+            "the server's price an hour × {} s ÷ 3\u{202f}600 s ÷ {} tok × 1\u{202f}000\u{202f}000 = {} $/M tok",
+            exact(row.number("window_s")?),
+            exact(row.number("completion_tokens_total")?),
+            significant(value)
+        )),
+        "output_tokens_per_usd" => over(
+            1_000_000.0,
+            "tok",
+            row.number("cost_per_million_output_tokens_usd")?,
+            "$ for a million",
+            "tok/$",
+        ),
         "error_rate_pct" => {
             let (failed, good) = (row.number("requests_failed")?, row.number("requests_succeeded")?);
             Some(format!(

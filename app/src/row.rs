@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::state::result_key::{is_import, path_of};
+
 /// One row of a view.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -77,13 +79,20 @@ impl Row {
         self.0.insert(column.to_owned(), value.into());
     }
 
-    /// The path of the job on the page, from its natural key.
+    /// The path of the job on the page, from its natural key. What was imported has no job: its proof is its page.
     pub fn job_path(&self) -> String {
+        if self.is("imported") {
+            return imported_path(&self.text("job"));
+        }
         self.path(&["org", "project_code", "workload_code", "run_number", "scenario_code"])
     }
 
-    /// The path of the run on the page.
+    /// The path of the run on the page; of what was imported, the results of the same file.
     pub fn run_path(&self) -> String {
+        if self.is("imported") {
+            let of = |column: &str| crate::state::query::encode(&self.text(column));
+            return format!("/reporting?project={}&workload={}", of("project_code"), of("workload_code"));
+        }
         self.path(&["org", "project_code", "workload_code", "run_number"])
     }
 
@@ -105,10 +114,34 @@ impl Row {
             "cancelled" => "cancelled",
             "completed" if self.is("suspicious") || !self.list("flags").is_empty() => "flagged",
             "completed" if self.is("simulated") => "simulated",
+            "completed" if self.is("imported") => "imported",
             "completed" => "completed",
             _ => "queued",
         }
     }
+
+    /// What else is to be known of a result beside its [`Self::mark`]: a doubted one may be simulated or imported too.
+    pub fn further_marks(&self) -> Vec<&'static str> {
+        let shown = self.mark();
+        let doubted = self.is("suspicious") || !self.list("flags").is_empty();
+        [("flagged", doubted), ("simulated", self.is("simulated")), ("imported", self.is("imported"))]
+            .into_iter()
+            .filter(|(mark, is)| *is && *mark != shown)
+            .map(|(mark, _)| mark)
+            .collect()
+    }
+
+    /// The page of the job that a row names as `job/org/project/workload/run/scenario`.
+    pub fn named_job_path(&self) -> String {
+        let job = self.text("job");
+        let path = path_of(&job);
+        if is_import(path) { imported_path(path) } else { format!("/projects/{path}") }
+    }
+}
+
+/// Where an imported result is explained.
+fn imported_path(stream: &str) -> String {
+    format!("/reporting?drawer=proof&job={}", crate::state::query::encode(stream))
 }
 
 #[cfg(test)]
@@ -137,5 +170,29 @@ mod tests {
         );
         assert_eq!(row(json!({"status": "completed", "simulated": true, "flags": []})).mark(), "simulated");
         assert_eq!(row(json!({"status": "pending"})).mark(), "queued");
+        assert_eq!(row(json!({"status": "completed", "imported": true})).mark(), "imported");
+    }
+
+    #[test]
+    fn what_was_imported_leads_to_its_proof() {
+        let of = |imported: bool, job: &str| {
+            row(
+                json!({"imported": imported, "job": job, "org": "a", "project_code": "p", "workload_code": "w",
+                "run_number": 1, "scenario_code": "c8"}),
+            )
+        };
+        let (measured, imported) = (of(false, "job/a/p/w/1/c8"), of(true, "import/a/p/w/1/c8"));
+        assert_eq!(measured.job_path(), "/projects/a/p/w/1/c8");
+        assert_eq!(measured.named_job_path(), "/projects/a/p/w/1/c8");
+        let proof = "/reporting?drawer=proof&job=import/a/p/w/1/c8";
+        assert_eq!((imported.job_path().as_str(), imported.named_job_path().as_str()), (proof, proof));
+        assert_eq!(imported.run_path(), "/reporting?project=p&workload=w");
+    }
+
+    #[test]
+    fn whatever_else_is_to_be_known_of_a_result_is_said_too() {
+        let all = row(json!({"status": "completed", "simulated": true, "imported": true, "flags": ["odd"]}));
+        assert_eq!((all.mark(), all.further_marks()), ("flagged", vec!["simulated", "imported"]));
+        assert!(row(json!({"status": "completed", "simulated": true})).further_marks().is_empty());
     }
 }

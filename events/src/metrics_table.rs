@@ -152,6 +152,20 @@ pub(crate) const SINGLE: &[Entry] = &[
         "Server price an hour × window ÷ completion tokens × 1,000,000.",
     ),
     Entry(
+        "output_tokens_per_usd",
+        "Tokens per dollar",
+        "tok/$",
+        Higher,
+        "Completion tokens ÷ what the server cost over the window; null where its price an hour is not known.",
+    ),
+    Entry(
+        "quality_score",
+        "Quality score",
+        "of 1",
+        Higher,
+        "Mean correctness of the answers, 0 to 1, as the judge of a quality evaluation scored them.",
+    ),
+    Entry(
         "avg_gpu_power_w",
         "Mean GPU power",
         "W",

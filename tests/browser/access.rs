@@ -20,14 +20,22 @@ fn pages() -> Vec<String> {
         "/reporting",
         "/reporting?tab=concurrency",
         "/monitoring",
-        "/leaderboard?simulated=true",
+        "/leaderboard?simulated=true&flagged=true",
+        "/leaderboard?tab=quality",
         "/hardware",
+        "/hardware?add",
         "/catalogue",
+        "/catalogue?tab=arguments&framework=vllm",
+        "/catalogue?tab=sets",
+        "/catalogue?tab=metrics",
+        "/reporting?rows=all",
         "/audit",
         "/profile",
     ]
     .map(str::to_owned)
     .to_vec();
+    let sets = "/catalogue?tab=sets&entry=vllm-deepseek-r1-b200-tp8-ep&against=~7edefaults&all=true";
+    pages.extend([sets.to_owned(), format!("{sets}&clone=true")]);
     pages.push(format!("/projects/{JOB}"));
     pages.push(format!("/projects/{JOB}?drawer=proof&job={JOB}&metric=output_tokens_per_second"));
     pages.push(format!("/reporting?as-of=100000&pick={JOB}&pick=main/sizing/slow/1/c2-isl64-osl8"));
@@ -61,7 +69,7 @@ async fn axe_finds_nothing_in_light_and_dark_and_a_phone_shows_every_page() {
 /// What axe finds on the page: rule and elements.
 async fn violations(browser: &Browser, axe: &str) -> Vec<String> {
     browser.run(axe, json!([])).await;
-    let script = "const done = arguments[0]; axe.run({resultTypes: ['violations']}).then(r => done(r.violations.map(v => \
+    let script = "const done = arguments[0]; axe.run({resultTypes: ['violations'], rules: {'target-size': {enabled: true}}}).then(r => done(r.violations.map(v => \
         `${v.id} (${v.impact}): ${v.nodes.map(n => n.html.slice(0, 160)).slice(0, 3).join(' | ')}`)), e => done([String(e)]))";
     let found = browser.client.execute_async(script, vec![]).await.expect("axe runs");
     found.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()

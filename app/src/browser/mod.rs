@@ -14,6 +14,12 @@ pub fn now_ms() -> f64 {
     js_sys::Date::now()
 }
 
+/// Whether the window is a phone's: tables are cards there, as the style sheet has it.
+pub fn is_small() -> bool {
+    let width = leptos::prelude::window().inner_width().ok().and_then(|w| w.as_f64());
+    width.is_some_and(|width| width <= 720.0)
+}
+
 /// A word kept in this browser.
 pub fn stored(key: &str) -> Option<String> {
     leptos::prelude::window().local_storage().ok()??.get_item(key).ok()?

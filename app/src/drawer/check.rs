@@ -152,7 +152,7 @@ async fn collect(
     }
     Ok(ProofFile {
         format: FORMAT.to_owned(),
-        result: format!("job/{job}"),
+        result: crate::state::result_key::stream_of(job),
         metric: metric.to_owned(),
         value: row.number(metric),
         unit: column(metric).map_or("", |c| c.unit()).to_owned(),

@@ -10,12 +10,13 @@ use crate::browser::api::{self, Trouble};
 use crate::browser::page::Page;
 use crate::parts::states::{Skeleton, trouble_view};
 use crate::state::report::percent;
+use crate::state::result_key::{is_import, stream_of};
 
 /// The events of a job.
 #[component]
 pub fn JobEvents(job: String) -> impl IntoView {
     let page = Page::expect();
-    let stream = format!("job/{job}");
+    let stream = stream_of(&job);
     let history = RwSignal::new(None::<Result<History, Trouble>>);
     let again = RwSignal::new(0u32);
     let request = format!("/api/history?stream={}", percent(&stream));
@@ -28,14 +29,15 @@ pub fn JobEvents(job: String) -> impl IntoView {
             history.try_set(Some(answer));
         });
     });
-    page.live.listen(vec![format!("{job}:job")], {
-        let stream = stream.clone();
-        move |events| {
-            if events.iter().any(|e| e.stream == stream) {
+    // An imported result is one event: nothing follows.
+    if !is_import(&job) {
+        let followed = stream.clone();
+        page.live.listen(vec![format!("{job}:job")], move |events| {
+            if events.iter().any(|e| e.stream == followed) {
                 again.try_update(|n| *n += 1);
             }
-        }
-    });
+        });
+    }
     let tabs = vec![
         (
             "Provenance",

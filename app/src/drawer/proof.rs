@@ -18,6 +18,7 @@ use crate::parts::states::{Skeleton, trouble_view};
 use crate::parts::{CopyButton, command, shell};
 use crate::row::Row;
 use crate::state::report::percent;
+use crate::state::result_key::{is_import, stream_of};
 
 /// The link to an event in the drawer.
 pub fn event_href(position: i64) -> Signal<String> {
@@ -32,7 +33,8 @@ pub fn event_href(position: i64) -> Signal<String> {
 
 /// Where a link of the chain leads on the page.
 fn link_path(job: &str, link: &str) -> Option<String> {
-    let parts: Vec<&str> = job.split('/').collect();
+    let key = if is_import(job) { job.strip_prefix("import/")? } else { job };
+    let parts: Vec<&str> = key.split('/').collect();
     let depth = match link {
         "project" => 2,
         "workload" | "scenario" => 3,
@@ -40,6 +42,9 @@ fn link_path(job: &str, link: &str) -> Option<String> {
         "job" => 5,
         _ => return None,
     };
+    if is_import(job) && depth > 2 {
+        return None;
+    }
     parts.get(..depth).map(|p| format!("/projects/{}", p.join("/")))
 }
 
@@ -69,7 +74,7 @@ pub fn Proof(job: String, metric: String) -> impl IntoView {
     let definition = column(&metric).map_or_else(String::new, |c| {
         c.definition().split_once(": ").map_or_else(String::new, |(_, d)| d.to_owned())
     });
-    let stream = format!("job/{job}");
+    let stream = stream_of(&job);
     let request = format!("/api/v_benchmark_results?job=eq.{}", percent(&stream));
     let result = use_rows(move || Some(request.clone()));
     let history = RwSignal::new(None::<Result<History, Trouble>>);
@@ -115,6 +120,9 @@ fn verdict(row: &Row, metric: &str) -> AnyView {
     if row.is("simulated") {
         marks.push(view! { <p><span class="status" data-status="simulated">"simulated"</span>" "<span class="quiet">"served by benchtrail-refserver, not by a model"</span></p> }.into_any());
     }
+    if row.is("imported") {
+        marks.push(view! { <p><span class="status" data-status="imported">"imported"</span>" "<span class="quiet">"measured elsewhere, read from a file: the log proves the file, not the measurement"</span></p> }.into_any());
+    }
     for rule in row.list("flags") {
         marks.push(
             view! { <p><span class="status" data-status="flagged">{rule.replace('_', " ")}</span></p> }
@@ -154,7 +162,7 @@ fn evidence(history: &History, job: &str, metric: &str, row: Row) -> AnyView {
             <dl class="definitions">{facts(output, completed, &row)}</dl>
         </section>
         <CheckProof history=history.clone() job=job.to_owned() metric=metric.to_owned() row/>
-        <Doubts job=job.to_owned()/>
+        {(!is_import(job)).then(|| view! { <Doubts job=job.to_owned()/> })}
         {(!argv.is_empty()).then(|| {
             let text = shell(&argv);
             view! {
@@ -279,5 +287,8 @@ mod tests {
         assert_eq!(link_path(job, "project").as_deref(), Some("/projects/acme/p"));
         assert_eq!(link_path(job, "run").as_deref(), Some("/projects/acme/p/w/3"));
         assert_eq!(link_path(job, "metrics"), None);
+        let imported = "import/acme/p/i/1/c8";
+        assert_eq!(link_path(imported, "project").as_deref(), Some("/projects/acme/p"));
+        assert_eq!(link_path(imported, "run"), None);
     }
 }

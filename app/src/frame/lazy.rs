@@ -90,6 +90,14 @@ fn not_loaded() -> Trouble {
     )
 }
 
+/// Begins to load a page's part of the program, while it is still being asked who reads.
+pub fn warm(load: fn() -> Loading) {
+    spawn_local(async move {
+        // What does not come is asked for again when it is shown, and says so.
+        let _ = load().await;
+    });
+}
+
 /// A page whose part of the program may have to be loaded first.
 #[component]
 pub fn Lazy(

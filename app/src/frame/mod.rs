@@ -92,6 +92,7 @@ fn page_here() -> AnyView {
     let place = Memo::new(move |_| location.pathname.with(|path| Place::read(path)));
     (move || {
         let lazy = |load: fn() -> Loading, key: Key| {
+            lazy::warm(load);
             view! { <Guard><Lazy load key=key.clone()/></Guard> }.into_any()
         };
         let open = |load| view! { <Lazy load/> }.into_any();

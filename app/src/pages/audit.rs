@@ -5,6 +5,7 @@ use leptos::prelude::*;
 use serde_json::{Value, json};
 use wasm_bindgen_futures::spawn_local;
 
+use crate::browser::address::Address;
 use crate::browser::api;
 use crate::browser::page::Page;
 use crate::browser::remote::use_rows;
@@ -12,7 +13,7 @@ use crate::browser::route::{NavigateOptions, use_location, use_navigate};
 use crate::format::{clock, count, millis};
 use crate::frame::drawer_href;
 use crate::parts::states::{Empty, when_there};
-use crate::parts::{PageHead, Progress};
+use crate::parts::{AsOf, AsOfButton, AsOfSlider, PageHead, Progress};
 use crate::row::Row;
 use crate::state::query::Query;
 use crate::state::report::percent;
@@ -95,6 +96,17 @@ pub fn Audit() -> impl IntoView {
     let navigate = StoredValue::new_local(use_navigate());
     let filter = Memo::new(move |_| location.search.with(|s| Filter::read(&Query::parse(s))));
     let events = use_rows(move || Some(filter.with(Filter::request)));
+    let address = Address::here();
+    let as_of = AsOf {
+        position: Signal::derive(move || {
+            address.query.with(|q| q.get("as-of").and_then(|p| p.parse().ok()).filter(|p| *p > 0))
+        }),
+        set: Callback::new(move |to: Option<i64>| {
+            address.change(|query| {
+                query.set("as-of", to.map(|p| p.to_string()).as_deref());
+            });
+        }),
+    };
     let fresh = RwSignal::new(0usize);
     let org = page.org_now();
     if !org.is_empty() {
@@ -115,7 +127,16 @@ pub fn Audit() -> impl IntoView {
         navigate.with_value(|go| go(&to, NavigateOptions { scroll: false, ..NavigateOptions::default() }));
     };
     view! {
-        <PageHead title="Audit" meta=move || format!("{} events, append only", count(page.live.head.get())).into_any()/>
+        <PageHead title="Audit" meta=move || format!("{} events, append only", count(page.live.head.get())).into_any()>
+            <AsOfButton as_of/>
+        </PageHead>
+        <AsOfSlider as_of/>
+        {move || as_of.position.get().map(|at| view! {
+            <p class="actions one-line">
+                <a class="button" href=format!("/reporting?as-of={at}") data-testid="report-then">"Reporting as it stood then"</a>
+                <a class="button" href=format!("/leaderboard?as-of={at}") data-testid="ranks-then">"Leaderboard as it stood then"</a>
+            </p>
+        })}
         <Verify/>
         <div class="filters" role="group" aria-label="Filters">
             <label class="filter"><b>"stream starts with"</b>

@@ -1,6 +1,5 @@
 //! The dashboard: what runs now, what ended, what is doubted, the servers.
 
-use events::metrics::Direction;
 use leptos::prelude::*;
 
 use super::strip::{Strips, is_running, use_feeds};
@@ -12,6 +11,7 @@ use crate::metrics::column;
 use crate::parts::states::{Empty, once_there, when_there};
 use crate::parts::{PageHead, Status, server_state, swatch, tables};
 use crate::row::Row;
+use crate::state::board::CATEGORIES;
 use crate::state::colours::Kind;
 use crate::state::live;
 
@@ -107,28 +107,23 @@ pub fn Dashboard() -> impl IntoView {
     .into_any()
 }
 
-/// The figures that have a leader.
-const LED: [&str; 3] = ["output_tokens_per_second", "ttft_p50_ms", "cost_per_million_output_tokens_usd"];
-
-/// Who leads in what: real results that nobody doubts.
+/// Who leads in what, as the leaderboard has it: real results that nobody doubts.
 #[component]
 fn Leaders() -> impl IntoView {
     let org = Page::expect().org_now();
-    let lines = LED.iter().filter_map(|key| column(key)).map(|c| {
-        let order = if c.direction() == Direction::Lower { "asc" } else { "desc" };
-        let key = c.key;
-        let best = use_rows(move || {
-            Some(format!("/api/v_benchmark_results?{key}=not.is.null&simulated=is.false&suspicious=is.false&status=eq.completed&order={key}.{order}&limit=1"))
-        });
+    let lines = CATEGORIES.iter().filter_map(|category| Some((category, column(category.metric)?))).map(|(category, c)| {
+        let request = format!("/api/v_leaderboard?category=eq.{}&limit=1", category.category);
+        let best = use_rows(move || Some(request.clone()));
         if !org.is_empty() {
             keep_live(best, vec![format!("{org}:job")], |_, _| false, |e| e.event_type == "job.completed" || e.event_type.starts_with("quality."));
         }
+        let key = c.key;
         view! {
             <tr data-testid="leader" data-metric=key>
                 <th scope="row" class="card-title" title=c.definition()>{c.head()}" "<span class="quiet">{c.unit()}</span></th>
                 <td class="card-figure" data-label="Leader">
                     {move || match best.first() {
-                        Some(row) => view! { <a class="key" href=row.job_path()>{swatch(Kind::Model, &row.text("model_code"))}{row.text("workload_code")}</a> }.into_any(),
+                        Some(row) => view! { <a class="key" href=row.named_job_path()>{swatch(Kind::Model, &row.text("model_code"))}{row.text("workload_code")}</a> }.into_any(),
                         None => view! { <span class="quiet">"no result yet that nobody doubts"</span> }.into_any(),
                     }}
                 </td>

@@ -6,6 +6,7 @@ use leptos::ev::SubmitEvent;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
+use crate::browser::address::Address;
 use crate::browser::api::{self, Trouble};
 use crate::browser::now_ms;
 use crate::browser::page::Page;
@@ -38,15 +39,21 @@ pub fn Hardware() -> impl IntoView {
     ) {
         on_cleanup(move || timer.clear());
     }
-    let adding = RwSignal::new(false);
+    let address = Address::here();
+    let adding = Memo::new(move |_| address.query.with(|q| q.get("add").is_some()));
+    let add = move |open: bool| {
+        address.change(|q| {
+            q.set("add", open.then_some(""));
+        })
+    };
     view! {
         <PageHead title="Hardware" meta=move || words(&servers.all()).into_any()>
             {untrack(|| page.signed_in()).then(|| view! {
-                <button type="button" class="button button-primary" data-testid="add-server" on:click=move |_| adding.set(true)>"Add server"</button>
+                <button type="button" class="button button-primary" data-testid="add-server" on:click=move |_| add(true)>"Add server"</button>
             })}
         </PageHead>
         <Show when=move || adding.get()>
-            <AddServer servers adding/>
+            <AddServer servers close=Callback::new(move |()| add(false))/>
         </Show>
         {when_there(
             servers,
@@ -136,7 +143,7 @@ fn table(list: &[Row], now: RwSignal<f64>, servers: Rows) -> AnyView {
 }
 
 #[component]
-fn AddServer(servers: Rows, adding: RwSignal<bool>) -> impl IntoView {
+fn AddServer(servers: Rows, close: Callback<()>) -> impl IntoView {
     let page = Page::expect();
     let (config, hostname, cost) =
         (RwSignal::new(String::new()), RwSignal::new(String::new()), RwSignal::new(String::new()));
@@ -184,7 +191,7 @@ fn AddServer(servers: Rows, adding: RwSignal<bool>) -> impl IntoView {
         <section class="panel" aria-labelledby="add-server-title" data-testid="add-server-dialog">
             <div class="section-head">
                 <h2 id="add-server-title">"Add server"</h2>
-                <div class="actions"><button type="button" class="button button-quiet" on:click=move |_| adding.set(false)>"Close"</button></div>
+                <div class="actions"><button type="button" class="button button-quiet" on:click=move |_| close.run(())>"Close"</button></div>
             </div>
             <Show when=move || made.get().is_none()>
                 <form class="form-grid" on:submit=submit>

@@ -1,16 +1,20 @@
 //! Small parts that pages share.
 
+mod as_of;
 pub mod cancel;
 mod command_button;
 mod copy_menu;
+mod filter_chips;
 mod saved_views;
 pub mod states;
 pub mod tables;
 
 use leptos::prelude::*;
 
+pub use as_of::{AsOf, AsOfButton, AsOfSlider};
 pub use command_button::CommandButton;
-pub use copy_menu::CopyMenu;
+pub use copy_menu::{Copied, CopyMenu};
+pub use filter_chips::{ChosenFilters, FilterChips, Filtered};
 pub use saved_views::SavedViews;
 
 use crate::browser::page::Page;
@@ -77,6 +81,20 @@ pub fn Status(
             {move || row.with(crate::state::live::status_words)}
         </span>
     }
+}
+
+/// A result's status, and whatever else is to be known of it: doubted, simulated, imported.
+#[component]
+pub fn Marks(
+    /// The row.
+    row: Row,
+) -> impl IntoView {
+    let further = row
+        .further_marks()
+        .into_iter()
+        .map(|mark| view! { " "<span class="status" data-status=mark>{mark}</span> })
+        .collect_view();
+    view! { <Status row=Signal::stored(row)/>{further} }
 }
 
 /// A server's state: a mark and a word.

@@ -10,13 +10,14 @@ use crate::metrics::{Column, Kind};
 use crate::row::Row;
 use crate::state::colours::Kind as Coloured;
 use crate::state::query::Query;
+use crate::state::result_key::path_of;
 
 /// The link to the proof of a figure of a job, in this view's drawer.
 pub fn proof_href(job: &str, metric: &str) -> Signal<String> {
     let location = use_location();
     let (job, metric) = (job.to_owned(), metric.to_owned());
     Signal::derive(move || {
-        let path = job.strip_prefix("job/").unwrap_or(&job);
+        let path = path_of(&job);
         location.pathname.with(|at| {
             location.search.with(|search| {
                 drawer_href(at, search, &[("drawer", "proof"), ("job", path), ("metric", &metric)])
@@ -34,7 +35,7 @@ pub fn is_explained(job: &str, metric: &str) -> Signal<bool> {
             let query = Query::parse(search);
             query.get("drawer") == Some("proof")
                 && query.get("metric") == Some(&metric)
-                && query.get("job").is_some_and(|shown| job.strip_prefix("job/") == Some(shown))
+                && query.get("job") == Some(path_of(&job))
         })
     })
 }
@@ -110,14 +111,15 @@ pub fn cell(row: &Row, column: &'static Column, figure_on_card: bool) -> AnyView
         }
         Kind::Status => {
             let row = row.clone();
-            view! { <td class="card-figure" data-label="Status"><super::Status row=Signal::stored(row)/></td> }.into_any()
+            view! { <td class="card-figure" data-label="Status"><super::Marks row/></td> }.into_any()
         }
         Kind::Key => key_cell(row, column.key),
         Kind::Text => view! { <td>{words(row, column.key)}</td> }.into_any(),
     }
 }
 
-fn words(row: &Row, key: &str) -> String {
+/// A cell of words: the GPUs with their number.
+pub fn words(row: &Row, key: &str) -> String {
     match key {
         "gpu_name" => match (row.whole("gpu_count"), row.maybe_text("gpu_name")) {
             (Some(n), Some(name)) if n > 0 => format!("{n}×{}", name.trim_start_matches("NVIDIA ")),

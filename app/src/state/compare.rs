@@ -151,8 +151,24 @@ fn settings(sides: &[Side]) -> Vec<Line> {
     add("Tool", &|s| {
         format!("{} {}", s.result.text("tool_code"), s.job.text("tool_version")).trim().to_owned()
     });
+    lines.push(line(
+        "Engine args set".to_owned(),
+        sides.iter().map(|s| set_of(s).unwrap_or_else(|| "none".to_owned())).collect(),
+    ));
     lines.extend(by_name(sides, &|side| arguments(side)));
     lines
+}
+
+/// The set of engine arguments that a side's workload names.
+fn set_of(side: &Side) -> Option<String> {
+    side.workload.maybe_text("engine_args_set_code").filter(|code| !code.is_empty())
+}
+
+/// The two sets of engine arguments that the first sides name, where they are two: in the catalogue they stand key by key.
+pub fn two_sets(sides: &[Side]) -> Option<(String, String)> {
+    let first = set_of(sides.first()?)?;
+    let other = sides.iter().skip(1).filter_map(set_of).find(|code| *code != first)?;
+    Some((first, other))
 }
 
 /// Every named argument of any side, in order of its name; "default" where a side does not name it.
@@ -296,6 +312,21 @@ mod tests {
             comparison.settings.iter().filter(|l| l.differs()).map(|l| l.label.as_str()).collect();
         assert_eq!(differing, ["max-num-seqs"]);
         assert_eq!(comparison.differing().0, 1);
+    }
+
+    #[test]
+    fn two_sets_of_engine_arguments_are_named() {
+        let named = |code: Option<&str>| {
+            let mut side = side("vllm", 1.0, &[]);
+            side.workload = row(json!({"engine_args_set_code": code}));
+            side
+        };
+        let sides = [named(Some("a")), named(Some("a")), named(Some("b"))];
+        assert_eq!(two_sets(&sides), Some(("a".into(), "b".into())));
+        assert_eq!(two_sets(&sides[..2]), None);
+        assert_eq!(two_sets(&[named(None), named(Some("b"))]), None);
+        let lines = Comparison::of(&sides).settings;
+        assert!(lines.iter().any(|l| l.label == "Engine args set" && l.differs()));
     }
 
     #[test]

@@ -166,7 +166,7 @@ pub fn status_words(row: &Row) -> String {
             Some(rule) => format!("flagged: {}", rule.replace('_', " ")),
             None => "flagged".to_owned(),
         },
-        ("simulated", _) => "simulated".to_owned(),
+        (mark @ ("simulated" | "imported"), _) => mark.to_owned(),
         _ => status,
     }
 }

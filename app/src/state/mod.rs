@@ -1,5 +1,8 @@
 //! State that is plain data: what the URL says, and what the live stream adds up to. No browser in here.
 
+pub mod args_edit;
+pub mod board;
+pub mod catalogue_view;
 pub mod colours;
 pub mod compare;
 pub mod copied;
@@ -13,11 +16,13 @@ pub mod log_diff;
 pub mod nearest;
 pub mod place;
 pub mod query;
-pub mod ranking;
 pub mod report;
 pub mod report_view;
 pub mod requests;
+pub mod result_key;
 pub mod retry;
+pub mod set_diff;
 pub mod tabs;
 pub mod topics;
+pub mod window;
 pub mod zoom;

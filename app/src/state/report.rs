@@ -2,6 +2,7 @@
 
 use super::limit::Limit;
 use super::query::Query;
+use super::window::CHUNK;
 use events::metrics::Direction;
 
 use crate::metrics::{self, DEFAULT_RESULT_COLUMNS};
@@ -34,6 +35,30 @@ pub const MOST_DRAWN: usize = 2000;
 /// Rows on one page.
 pub const PAGE_SIZE: usize = 50;
 
+/// What a row of the table needs besides the columns that are shown: its key, its marks, and what cells are made of.
+const ROW_NEEDS: [&str; 20] = [
+    "job",
+    "org",
+    "project_code",
+    "workload_code",
+    "run_number",
+    "scenario_code",
+    "model_code",
+    "framework_code",
+    "framework_version",
+    "config_code",
+    "hostname",
+    "gpu_name",
+    "gpu_count",
+    "status",
+    "flags",
+    "suspicious",
+    "simulated",
+    "imported",
+    "requests_succeeded",
+    "position",
+];
+
 /// What the Reporting table is set to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
@@ -49,9 +74,29 @@ pub struct Report {
     pub columns: Vec<String>,
     /// The page, from 1.
     pub page: usize,
+    /// Whether all rows are shown in one long table instead of pages.
+    pub long: bool,
     /// The position of the log as of which results are shown; nothing for now.
     pub as_of: Option<i64>,
 }
+
+/// What names a point of a chart.
+const POINT_NEEDS: [&str; 14] = [
+    "job",
+    "org",
+    "project_code",
+    "workload_code",
+    "run_number",
+    "scenario_code",
+    "model_code",
+    "framework_code",
+    "framework_version",
+    "quantization",
+    "config_code",
+    "hostname",
+    "gpu_name",
+    "gpu_count",
+];
 
 impl Default for Report {
     fn default() -> Self {
@@ -62,6 +107,7 @@ impl Default for Report {
             descending: true,
             columns: DEFAULT_RESULT_COLUMNS.iter().map(|c| (*c).to_owned()).collect(),
             page: 1,
+            long: false,
             as_of: None,
         }
     }
@@ -70,14 +116,7 @@ impl Default for Report {
 impl Report {
     /// Reads the part of an address after the `?`. What is unknown is left out.
     pub fn read(query: &Query) -> Self {
-        let mut report = Self::default();
-        for (key, value) in query.pairs() {
-            if let Some((column, _)) = FILTERS.iter().find(|(_, word)| *word == key)
-                && !report.filters.iter().any(|(c, v)| c == column && v == value)
-            {
-                report.filters.push(((*column).to_owned(), value.to_owned()));
-            }
-        }
+        let mut report = Self { filters: read_filters(FILTERS, query), ..Self::default() };
         report.limits = Limit::read_all(query);
         if let Some(sort) = query.get("sort") {
             let (key, descending) = sort.strip_prefix('-').map_or((sort, false), |key| (key, true));
@@ -93,6 +132,7 @@ impl Report {
             }
         }
         report.page = query.get("page").and_then(|p| p.parse().ok()).filter(|p| *p > 0).unwrap_or(1);
+        report.long = query.get("rows") == Some("all");
         report.as_of = query.get("as-of").and_then(|p| p.parse().ok()).filter(|p| *p > 0);
         report
     }
@@ -100,12 +140,7 @@ impl Report {
     /// Writes itself over the keys of a query that are its own; what is at its default is left out.
     pub fn write(&self, query: &mut Query) {
         let normal = Self::default();
-        for (column, word) in FILTERS {
-            query.set(word, None);
-            for (_, value) in self.filters.iter().filter(|(c, _)| c == column) {
-                query.push(word, value);
-            }
-        }
+        write_filters(FILTERS, &self.filters, query);
         Limit::write_all(&self.limits, query);
         let sort = format!("{}{}", if self.descending { "-" } else { "" }, self.sort);
         let sorted = (self.sort != normal.sort || self.descending != normal.descending).then_some(sort);
@@ -113,6 +148,7 @@ impl Report {
         let columns = (self.columns != normal.columns).then(|| self.columns.join(","));
         query.set("columns", columns.as_deref());
         query.set("page", (self.page > 1).then(|| self.page.to_string()).as_deref());
+        query.set("rows", self.long.then_some("all"));
         query.set("as-of", self.as_of.map(|p| p.to_string()).as_deref());
     }
 
@@ -130,11 +166,7 @@ impl Report {
 
     /// Adds a filter, or takes it away where it is set.
     pub fn toggle_filter(&mut self, column: &str, value: &str) {
-        let before = self.filters.len();
-        self.filters.retain(|(c, v)| c != column || v != value);
-        if self.filters.len() == before {
-            self.filters.push((column.to_owned(), value.to_owned()));
-        }
+        toggle(&mut self.filters, column, value);
         self.page = 1;
     }
 
@@ -172,17 +204,7 @@ impl Report {
 
     /// The filters in the view's dialect, without `?`: `status=eq.completed&model_code=in.("a","b")`.
     fn filtered(&self) -> Vec<String> {
-        let mut conditions = Vec::new();
-        for (column, _) in FILTERS {
-            let values: Vec<&str> =
-                self.filters.iter().filter(|(c, _)| c == column).map(|(_, v)| v.as_str()).collect();
-            match values.as_slice() {
-                [] => {}
-                [one @ ("true" | "false")] => conditions.push(format!("{column}=is.{one}")),
-                [one] => conditions.push(format!("{column}=eq.{}", percent(one))),
-                several => conditions.push(any_of(column, several)),
-            }
-        }
+        let mut conditions = filter_conditions(FILTERS, &self.filters);
         conditions.extend(self.limits.iter().map(Limit::condition));
         conditions.extend(self.as_of.map(|position| format!("as_of={position}")));
         conditions
@@ -195,16 +217,41 @@ impl Report {
         conditions
     }
 
-    /// The request for this page of rows.
+    /// The request for this page of rows; in the long table for its first chunk.
     pub fn page_request(&self) -> String {
-        let mut conditions = self.conditions();
-        conditions.push(format!("limit={PAGE_SIZE}&offset={}", (self.page - 1) * PAGE_SIZE));
-        format!("/api/v_benchmark_results?{}", conditions.join("&"))
+        if self.long {
+            return self.chunk_request(0);
+        }
+        format!("{}&limit={PAGE_SIZE}&offset={}", self.rows_request(), (self.page - 1) * PAGE_SIZE)
     }
 
-    /// The request for what the charts draw: everything that is filtered, the newest first, as far as a chart can show it.
-    pub fn chart_request(&self) -> String {
-        let mut conditions = self.filtered();
+    /// The request for a chunk of the long table.
+    pub fn chunk_request(&self, chunk: usize) -> String {
+        format!("{}&limit={CHUNK}&offset={}", self.rows_request(), chunk * CHUNK)
+    }
+
+    /// The request for all rows, of each what the table shows and no more.
+    pub fn rows_request(&self) -> String {
+        let mut columns: Vec<&str> = ROW_NEEDS.to_vec();
+        for column in self.columns.iter().map(String::as_str).chain([self.sort.as_str()]) {
+            if !columns.contains(&column) {
+                columns.push(column);
+            }
+        }
+        format!("/api/v_benchmark_results?select={}&{}", columns.join(","), self.conditions().join("&"))
+    }
+
+    /// The request for what the charts draw: everything that is filtered, the newest first, as far as a chart can show it;
+    /// of each result what names its point, and these figures.
+    pub fn chart_request(&self, figures: &[&str]) -> String {
+        let mut columns: Vec<&str> = POINT_NEEDS.to_vec();
+        for figure in figures {
+            if !columns.contains(figure) {
+                columns.push(figure);
+            }
+        }
+        let mut conditions = vec![format!("select={}", columns.join(","))];
+        conditions.extend(self.filtered());
         conditions.push(format!("order=finished_at.desc.nullslast,job.asc&limit={MOST_DRAWN}"));
         format!("/api/v_benchmark_results?{}", conditions.join("&"))
     }
@@ -218,6 +265,54 @@ impl Report {
     /// The request for everything that is filtered, for an export.
     pub fn export_request(&self) -> String {
         format!("/api/v_benchmark_results?{}", self.conditions().join("&"))
+    }
+}
+
+/// Filters of these columns in a view's dialect; several values of one column: any of them.
+pub fn filter_conditions(columns: &[(&str, &str)], filters: &[(String, String)]) -> Vec<String> {
+    let mut conditions = Vec::new();
+    for (column, _) in columns {
+        let values: Vec<&str> =
+            filters.iter().filter(|(c, _)| c == column).map(|(_, v)| v.as_str()).collect();
+        match values.as_slice() {
+            [] => {}
+            [one @ ("true" | "false")] => conditions.push(format!("{column}=is.{one}")),
+            [one] => conditions.push(format!("{column}=eq.{}", percent(one))),
+            several => conditions.push(any_of(column, several)),
+        }
+    }
+    conditions
+}
+
+/// Filters read from an address, each once: of these columns, each under its own word there.
+pub fn read_filters(columns: &[(&'static str, &str)], query: &Query) -> Vec<(String, String)> {
+    let mut filters: Vec<(String, String)> = Vec::new();
+    for (key, value) in query.pairs() {
+        if let Some((column, _)) = columns.iter().find(|(_, word)| *word == key)
+            && !filters.iter().any(|(c, v)| c == column && v == value)
+        {
+            filters.push(((*column).to_owned(), value.to_owned()));
+        }
+    }
+    filters
+}
+
+/// Writes filters over those of an address.
+pub fn write_filters(columns: &[(&str, &str)], filters: &[(String, String)], query: &mut Query) {
+    for (column, word) in columns {
+        query.set(word, None);
+        for (_, value) in filters.iter().filter(|(c, _)| c == column) {
+            query.push(word, value);
+        }
+    }
+}
+
+/// Adds a filter, or takes it away where it is set.
+pub fn toggle(filters: &mut Vec<(String, String)>, column: &str, value: &str) {
+    let before = filters.len();
+    filters.retain(|(c, v)| c != column || v != value);
+    if filters.len() == before {
+        filters.push((column.to_owned(), value.to_owned()));
     }
 }
 
@@ -259,9 +354,12 @@ mod tests {
     fn the_view_is_asked_in_its_own_dialect() {
         let report =
             Report::read(&Query::parse("?status=completed&model=a/b&model=c&sort=ttft_p99_ms&page=2"));
+        let request = report.page_request();
+        let (selected, asked) = request.split_once('&').expect("conditions");
+        assert!(selected.starts_with("/api/v_benchmark_results?select=job,"), "{selected}");
         assert_eq!(
-            report.page_request(),
-            "/api/v_benchmark_results?status=eq.completed&model_code=in.%28%22a/b%22%2C%22c%22%29\
+            asked,
+            "status=eq.completed&model_code=in.%28%22a/b%22%2C%22c%22%29\
              &order=ttft_p99_ms.asc.nullslast,job.asc&limit=50&offset=50"
         );
     }
@@ -281,11 +379,24 @@ mod tests {
     }
 
     #[test]
+    fn the_long_table_is_asked_for_in_chunks_of_what_it_shows() {
+        let report =
+            Report::read(&Query::parse("?rows=all&columns=workload_code,ttft_p99_ms&sort=-ttft_p50_ms"));
+        let request = report.chunk_request(2);
+        let end = ",ttft_p99_ms,ttft_p50_ms&order=ttft_p50_ms.desc.nullslast,job.asc&limit=100&offset=200";
+        assert!(request.ends_with(end), "{request}");
+        assert_eq!(report.page_request(), report.chunk_request(0));
+    }
+
+    #[test]
     fn the_past_is_asked_for_everywhere() {
         let report = Report::read(&Query::parse("?as-of=400&status=completed"));
-        for request in
-            [report.page_request(), report.export_request(), report.chart_request(), report.total_request()]
-        {
+        for request in [
+            report.page_request(),
+            report.export_request(),
+            report.chart_request(&["ttft_p50_ms"]),
+            report.total_request(),
+        ] {
             assert!(request.contains("as_of=400"), "{request}");
         }
     }
@@ -316,9 +427,10 @@ mod tests {
             descending: bool,
             shown in proptest::collection::vec(0..metrics::RESULT_COLUMNS.len(), 1..6),
             page in 1usize..200,
+            long: bool,
             as_of in proptest::option::of(1i64..1_000_000_000),
         ) {
-            let mut report = Report { sort: metrics::RESULT_COLUMNS[sort].key.into(), descending, page, as_of, ..Report::default() };
+            let mut report = Report { sort: metrics::RESULT_COLUMNS[sort].key.into(), descending, page, long, as_of, ..Report::default() };
             report.columns = shown.into_iter().map(|c| metrics::RESULT_COLUMNS[c].key.to_owned()).collect();
             // Filters are read back grouped by column, in the order of the list.
             let mut filters: Vec<(usize, String)> = filters;

@@ -6,8 +6,9 @@ use leptos::prelude::*;
 
 use super::View;
 use crate::format::{clock, count, counted};
-use crate::state::job_feed::{Hits, LogLine, Window, around, level};
+use crate::state::job_feed::{Hits, LogLine, around, level};
 use crate::state::job_view::SOURCES;
+use crate::state::window::Window;
 
 /// The height of a line in the style sheet, pixels.
 const ROW: f64 = 18.0;

@@ -8,15 +8,16 @@ use crate::browser::page::Page;
 use crate::browser::remote::use_rows;
 use crate::charts::concurrency::{self, Options, Traffic, traffic};
 use crate::charts::saturation::explain;
-use crate::charts::view::{Chart, Zooming};
+use crate::charts::view::{Chart, Zooming, watch_near};
 use crate::charts::{Figure, category, pareto};
 use crate::format::count;
 use crate::frame::drawer_href;
 use crate::metrics::{Column, column};
 use crate::row::Row;
 use crate::state::colours::{Colour, Kind};
-use crate::state::report::{MOST_DRAWN, Report};
+use crate::state::report::MOST_DRAWN;
 use crate::state::report_view::{ReportView, TABS, chart_metrics};
+use crate::state::result_key::path_of;
 
 /// The figure of the tab Cost.
 const COST: &str = "cost_per_million_output_tokens_usd";
@@ -28,12 +29,22 @@ const MOST_LINES: usize = 8;
 pub(super) fn Charts(view: View) -> impl IntoView {
     let page = Page::expect();
     let settings = view.settings;
-    let request = Memo::new(move |_| settings.report.with(Report::chart_request));
-    let rows = use_rows(move || Some(request.get()));
+    // What nobody looks at is neither read nor drawn.
+    let place = NodeRef::<leptos::html::Div>::new();
+    let near = RwSignal::new(false);
+    watch_near(place, near);
+    let seen = Memo::new(move |before: Option<&bool>| before == Some(&true) || near.get());
+    let request = Memo::new(move |_| {
+        let figures = settings.view.with(|v| [v.x.clone(), v.y.clone()]);
+        settings
+            .report
+            .with(|r| r.chart_request(&[&figures[0], &figures[1], COST, "concurrency", "ttft_p99_ms"]))
+    });
+    let rows = use_rows(move || seen.get().then(|| request.get()));
     // What changes in the table changes in the chart.
     Effect::new(move |before: Option<()>| {
-        view.results.rows.track();
-        if before.is_some() && !untrack(|| settings.is_past()) {
+        view.changed.track();
+        if before.is_some() && seen.get_untracked() && !untrack(|| settings.is_past()) {
             rows.reload_soon();
         }
     });
@@ -90,11 +101,7 @@ pub(super) fn Charts(view: View) -> impl IntoView {
             let href = drawer_href(
                 "",
                 &query.write(),
-                &[
-                    ("drawer", "proof"),
-                    ("job", job.strip_prefix("job/").unwrap_or(&job)),
-                    ("metric", &metric),
-                ],
+                &[("drawer", "proof"), ("job", path_of(&job)), ("metric", &metric)],
             );
             *query = crate::state::query::Query::parse(&href);
         });
@@ -122,7 +129,9 @@ pub(super) fn Charts(view: View) -> impl IntoView {
                     </Show>
                 </div>
             </div>
-            <Chart title unit figure zooming pick height="tall" testid="chart-report" words/>
+            <div node_ref=place>
+                <Chart title unit figure zooming pick height="tall" testid="chart-report" words/>
+            </div>
             <ul class="sentences" data-testid="chart-words">
                 {move || sentences.get().into_iter().map(|text| view! { <li>{text}</li> }).collect_view()}
             </ul>

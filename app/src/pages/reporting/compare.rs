@@ -11,7 +11,7 @@ use crate::format::signed_percent;
 use crate::parts::swatch_of;
 use crate::row::Row;
 use crate::state::colours::Colour;
-use crate::state::compare::{Cell, Comparison, Line, Side};
+use crate::state::compare::{Cell, Comparison, Line, Side, two_sets};
 use crate::state::job_feed::{JobFeed, Resolution};
 use crate::state::report::any_of;
 
@@ -163,6 +163,11 @@ fn Tray(view: View) -> impl IntoView {
                     {body}
                 </table>
             </div>
+            {move || sides.with(|s| two_sets(s)).map(|(first, other)| {
+                let encode = crate::state::query::encode;
+                let href = format!("/catalogue?tab=sets&entry={}&against={}", encode(&other), encode(&first));
+                view! { <p class="one-line"><a class="link" href=href data-testid="compare-sets">{format!("Compare the sets {first} and {other} key by key")}</a></p> }
+            })}
             <Overlays sides/>
             <log_diff::Logs view sides/>
         </section>

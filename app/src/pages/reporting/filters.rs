@@ -10,32 +10,17 @@ use crate::browser::remote::{Rows, use_rows};
 use crate::browser::save_file;
 use crate::format::count;
 use crate::metrics::{RESULT_COLUMNS, column};
+use crate::parts::{ChosenFilters, FilterChips, Filtered};
 use crate::state::limit::{Limit, bounded};
 use crate::state::report::{FILTERS, Report};
 
 #[component]
 pub(super) fn Filters(settings: Settings, results: Rows, everything: Rows) -> impl IntoView {
     let adding = RwSignal::new(false);
-    let chosen = move || {
-        settings
-            .report
-            .get()
-            .filters
-            .into_iter()
-            .map(|(column, value)| {
-                let word = FILTERS.iter().find(|(c, _)| *c == column).map_or("", |(_, w)| *w);
-                let shown = value.clone();
-                view! {
-                    <span class="filter" data-testid="filter">
-                        <b>{word}</b>
-                        {shown}
-                        " "
-                        <button type="button" aria-label=format!("Remove {word}") on:click=move |_| settings.update(|r| r.toggle_filter(&column, &value))>"×"</button>
-                    </span>
-                }
-            })
-            .collect_view()
-    };
+    let filters = Signal::derive(move || settings.report.with(|r| r.filters.clone()));
+    let remove = Callback::new(move |(column, value): (String, String)| {
+        settings.update(|r| r.toggle_filter(&column, &value))
+    });
     let bounds = move || {
         settings
             .report
@@ -72,7 +57,7 @@ pub(super) fn Filters(settings: Settings, results: Rows, everything: Rows) -> im
         <div class="filters" role="group" aria-label="Filters" data-testid="filters">
             {quick("simulated", "false", "Real only")}
             {quick("suspicious", "true", "Flagged")}
-            {chosen}
+            <ChosenFilters columns=FILTERS filters remove/>
             {bounds}
             <button type="button" class="button button-quiet" data-testid="add-filter" aria-expanded=move || adding.get().to_string() on:click=move |_| adding.update(|a| *a = !*a)>
                 "Add filter"
@@ -86,43 +71,23 @@ pub(super) fn Filters(settings: Settings, results: Rows, everything: Rows) -> im
     .into_any()
 }
 
-/// Every value there is, as chips: a filter is one click.
+/// Bounds on figures, and every value there is.
 #[component]
 fn FilterChooser(settings: Settings) -> impl IntoView {
-    let columns: Vec<&str> =
-        FILTERS.iter().map(|(c, _)| *c).filter(|c| !matches!(*c, "simulated" | "suspicious")).collect();
-    let request = format!("/api/v_benchmark_results?select={}&limit=5000", columns.join(","));
+    // These two have buttons of their own.
+    let columns: Vec<Filtered> =
+        FILTERS.iter().filter(|(c, _)| !matches!(*c, "simulated" | "suspicious")).copied().collect();
+    let selected: Vec<&str> = columns.iter().map(|(c, _)| *c).collect();
+    let request = format!("/api/v_benchmark_results?select={}&limit=5000", selected.join(","));
     let values = use_rows(move || Some(request.clone()));
+    let filters = Signal::derive(move || settings.report.with(|r| r.filters.clone()));
+    let toggle = Callback::new(move |(column, value): (String, String)| {
+        settings.update(|r| r.toggle_filter(&column, &value))
+    });
     view! {
         <div class="filter-box" data-testid="filter-box">
             <AddLimit settings/>
-            {move || {
-                let rows = values.all();
-                FILTERS
-                    .iter()
-                    .filter(|(c, _)| !matches!(*c, "simulated" | "suspicious"))
-                    .filter_map(|(column, word)| {
-                        let mut found: Vec<String> = rows.iter().filter_map(|r| r.maybe_text(column)).collect();
-                        found.sort_by_key(|v| (v.parse::<u64>().unwrap_or(u64::MAX), v.clone()));
-                        found.dedup();
-                        (found.len() > 1 && found.len() <= 60).then(|| {
-                            let chips = found.into_iter().map(|value| {
-                                let shown = value.clone();
-                                let (v1, v2) = (value.clone(), value);
-                                view! {
-                                    <label class="chip">
-                                        <input type="checkbox"
-                                            prop:checked=move || settings.report.with(|r| r.filters.iter().any(|(c, v)| c == column && *v == v1))
-                                            on:change=move |_| settings.update(|r| r.toggle_filter(column, &v2))/>
-                                        {shown}
-                                    </label>
-                                }
-                            });
-                            view! { <fieldset class="field"><legend class="field-label">{*word}</legend><div class="chips">{chips.collect_view()}</div></fieldset> }
-                        })
-                    })
-                    .collect_view()
-            }}
+            <FilterChips values columns filters toggle/>
         </div>
     }
     .into_any()

@@ -1,21 +1,23 @@
 //! Reporting: every result one may see, filtered, sorted, compared and provable. All of its settings are in the URL.
 
-mod as_of;
 mod charts;
 mod compare;
 mod filters;
 mod log_diff;
+mod long;
 mod table;
 
 use leptos::prelude::*;
 
 use crate::browser::address::Address;
+use crate::browser::is_small;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, use_rows, use_rows_counted};
 use crate::parts::states::{Empty, once_there};
-use crate::parts::{PageHead, SavedViews};
+use crate::parts::{AsOf, AsOfButton, AsOfSlider, PageHead, SavedViews};
 use crate::state::report::{Report, any_of};
 use crate::state::report_view::ReportView;
+use crate::state::result_key::stream_of;
 
 /// The settings, read from the URL, and the ways to change them.
 #[derive(Clone, Copy)]
@@ -30,9 +32,16 @@ struct Settings {
 impl Settings {
     fn from_url() -> Self {
         let address = Address::here();
+        // Where rows are cards, they come in pages: a card is of any height.
+        let small = is_small();
+        let read = move |query: &_| {
+            let mut report = Report::read(query);
+            report.long &= !small;
+            report
+        };
         Self {
             address,
-            report: Memo::new(move |_| address.query.with(Report::read)),
+            report: Memo::new(move |_| address.query.with(read)),
             view: Memo::new(move |_| address.query.with(ReportView::read)),
         }
     }
@@ -72,6 +81,8 @@ struct View {
     compared: Rows,
     /// New results that wait behind the pill.
     fresh: RwSignal<usize>,
+    /// Another number whenever the table was read again because results changed, not because its settings did.
+    changed: RwSignal<u32>,
 }
 
 /// The page.
@@ -82,7 +93,7 @@ pub fn Reporting() -> impl IntoView {
     let total = Memo::new(move |_| settings.report.with(Report::total_request));
     let compared = Memo::new(move |_| {
         let jobs: Vec<String> =
-            settings.view.with(|v| v.compared()).iter().map(|path| format!("job/{path}")).collect();
+            settings.view.with(|v| v.compared()).iter().map(|path| stream_of(path)).collect();
         let as_of = settings.report.with(|r| r.as_of).map(|p| format!("&as_of={p}")).unwrap_or_default();
         (!jobs.is_empty()).then(|| format!("/api/v_benchmark_results?{}{as_of}", any_of("job", &jobs)))
     });
@@ -92,25 +103,51 @@ pub fn Reporting() -> impl IntoView {
         everything: use_rows_counted(move || Some(total.get())),
         compared: use_rows(move || compared.get()),
         fresh: RwSignal::new(0),
+        changed: RwSignal::new(0),
     };
     keep_live(view);
+    let as_of = AsOf {
+        position: Signal::derive(move || settings.report.with(|r| r.as_of)),
+        set: Callback::new(move |to| {
+            settings.update(|r| {
+                r.as_of = to;
+                r.page = 1;
+            });
+        }),
+    };
     view! {
         <PageHead title="Reporting" meta=|| "every result you may see, filtered, compared and provable".into_any()>
             <SavedViews path="/reporting"/>
-            <as_of::Button settings/>
+            <AsOfButton as_of/>
             <filters::ColumnChooser settings/>
             <table::CopyTable view/>
             <filters::Export settings/>
         </PageHead>
         <filters::Filters settings results=view.results everything=view.everything/>
-        <as_of::Slider settings/>
+        <AsOfSlider as_of/>
         <Pill view/>
-        {once_there(view.results, 10, move || nothing(settings), move || view! { <table::Table view/> }.into_any())}
-        <div class="grid report-lower">
-            <charts::Charts view/>
-            <compare::Compare view/>
-        </div>
+        {once_there(view.results, 10, move || nothing(settings), move || results(view))}
+        // Below the table, and so after it: nothing jumps when its rows come.
+        <Show when=move || view.results.rows.with(Option::is_some)>
+            <div class="grid report-lower">
+                <charts::Charts view/>
+                <compare::Compare view/>
+            </div>
+        </Show>
     }
+    .into_any()
+}
+
+/// Pages of results, or all of them in one table.
+fn results(view: View) -> AnyView {
+    let long = Memo::new(move |_| view.settings.report.with(|r| r.long));
+    (move || {
+        if long.get() {
+            view! { <long::LongTable view/> }.into_any()
+        } else {
+            view! { <table::Table view/> }.into_any()
+        }
+    })
     .into_any()
 }
 
@@ -131,13 +168,18 @@ fn keep_live(view: View) {
                 matches!(e.event_type.as_str(), "job.completed" | "quality.flagged" | "quality.cleared")
             })
         };
-        let at_top =
-            window().scroll_y().unwrap_or(0.0) < 40.0 && view.settings.report.with_untracked(|r| r.page == 1);
+        // The page, and the box that a table scrolls in.
+        let box_top =
+            document().query_selector(".table-own").ok().flatten().map_or(0, |table| table.scroll_top());
+        let at_top = box_top < 40
+            && window().scroll_y().unwrap_or(0.0) < 40.0
+            && view.settings.report.with_untracked(|r| r.page == 1);
         if new > 0 {
             view.everything.reload_soon();
         }
         if at_top && (new > 0 || changed()) {
             view.results.reload_soon();
+            view.changed.update(|n| *n += 1);
         } else if new > 0 {
             view.fresh.update(|n| *n += new);
         }
@@ -159,6 +201,7 @@ fn Pill(view: View) -> impl IntoView {
                     on:click=move |_| {
                         view.fresh.set(0);
                         view.results.reload();
+                        view.changed.update(|n| *n += 1);
                         window().scroll_to_with_x_and_y(0.0, 0.0);
                     }
                 >

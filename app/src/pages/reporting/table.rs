@@ -3,19 +3,19 @@
 use leptos::prelude::*;
 
 use super::{Settings, View};
-use crate::browser::table_rows;
+use crate::browser::{api, table_rows};
 use crate::format::{count, signed_percent};
 use crate::metrics::{Column, Kind, column};
-use crate::parts::{CopyMenu, tables};
+use crate::parts::{Copied, CopyMenu, tables};
 use crate::row::Row;
 use crate::state::compare::is_better;
 use crate::state::copied::{self, Form};
 use crate::state::report::PAGE_SIZE;
+use crate::state::result_key::path_of;
 
 /// The path of a result's job: `org/project/workload/run/scenario`.
 pub(super) fn job_path(row: &Row) -> String {
-    let job = row.text("job");
-    job.strip_prefix("job/").unwrap_or(&job).to_owned()
+    path_of(&row.text("job")).to_owned()
 }
 
 /// The columns shown.
@@ -36,48 +36,87 @@ fn compared_by(settings: Settings) -> Memo<Option<&'static Column>> {
     })
 }
 
-/// The table and its foot.
+/// What the lines of a table share.
+#[derive(Clone, Copy)]
+pub(super) struct Lined {
+    view: View,
+    /// The columns shown.
+    pub(super) columns: Memo<Vec<&'static Column>>,
+    by: Memo<Option<&'static Column>>,
+    pinned: Memo<Option<Row>>,
+}
+
+impl Lined {
+    pub(super) fn of(view: View) -> Self {
+        let settings = view.settings;
+        table_rows::listen(
+            move |job| settings.look(|v| v.toggle(&job)),
+            move |job| settings.look(|v| v.pin(&job)),
+        );
+        let pinned = Memo::new(move |_| {
+            let path = settings.view.with(|v| v.pinned.clone())?;
+            view.compared.all().into_iter().find(|row| job_path(row) == path)
+        });
+        Self { view, columns: columns(settings), by: compared_by(settings), pinned }
+    }
+}
+
+impl Lined {
+    /// How many columns there are, the boxes to pick by and the difference to the pinned one among them.
+    pub(super) fn width(self) -> usize {
+        self.columns.with(Vec::len) + 1 + usize::from(self.by.get().is_some())
+    }
+}
+
+/// The head: a click sorts.
 #[component]
-pub(super) fn Table(view: View) -> impl IntoView {
-    let settings = view.settings;
-    let (columns, by) = (columns(settings), compared_by(settings));
-    let pinned = Memo::new(move |_| {
-        let path = settings.view.with(|v| v.pinned.clone())?;
-        view.compared.all().into_iter().find(|row| job_path(row) == path)
-    });
-    let jobs = Memo::new(move |_| view.results.all().iter().map(|r| r.text("job")).collect::<Vec<_>>());
+pub(super) fn Heads(lined: Lined) -> impl IntoView {
+    let settings = lined.view.settings;
     let heads = move || {
-        columns.get().into_iter().map(|c| {
+        lined.columns.get().into_iter().map(|c| {
             let sort = move || {
                 settings.report.with(|r| (r.sort == c.key).then_some(if r.descending { "descending" } else { "ascending" }))
             };
             view! {
-                <th scope="col" class:number=c.is_number() aria-sort=sort title=c.definition()>
+                <th scope="col" class:number=c.is_number() class:words=!c.is_number() aria-sort=sort title=c.definition()>
                     <button type="button" class="sort" data-sort=c.key on:click=move |_| settings.update(|r| r.sort_by(c.key))>{c.head()}</button>
                     <span class="unit">{c.unit()}</span>
                 </th>
-                {move || (by.get() == Some(c)).then(|| view! { <th scope="col" class="number">"vs pinned "<span class="unit">"%"</span></th> })}
+                {move || (lined.by.get() == Some(c)).then(|| view! { <th scope="col" class="number">"vs pinned "<span class="unit">"%"</span></th> })}
             }
         })
         .collect_view()
     };
-    table_rows::listen(
-        move |job| settings.look(|v| v.toggle(&job)),
-        move |job| settings.look(|v| v.pin(&job)),
-    );
+    view! {
+        <tr>
+            <th scope="col" class="pick-head"><span class="visually-hidden">"Compare"</span></th>
+            {heads}
+        </tr>
+    }
+    .into_any()
+}
+
+/// The table of a page of results, and its foot.
+#[component]
+pub(super) fn Table(view: View) -> impl IntoView {
+    let lined = Lined::of(view);
+    let jobs = Memo::new(move |_| view.results.all().iter().map(|r| r.text("job")).collect::<Vec<_>>());
+    let row_of = move |job: &str| {
+        let job = job.to_owned();
+        Memo::new(move |_| {
+            view.results
+                .rows
+                .with(|r| r.iter().flatten().find(|r| r.text("job") == job).cloned().unwrap_or_default())
+        })
+    };
     view! {
         <div class="table-scroll table-own">
             <table class="data-table dense" data-testid="results">
                 <caption class="visually-hidden">"Results"</caption>
-                <thead>
-                    <tr>
-                        <th scope="col"><span class="visually-hidden">"Compare"</span></th>
-                        {heads}
-                    </tr>
-                </thead>
+                <thead><Heads lined/></thead>
                 <tbody>
                     <For each=move || jobs.get() key=Clone::clone let:job>
-                        <Line view columns by pinned job jobs/>
+                        <Line lined row=row_of(&job) job jobs/>
                     </For>
                 </tbody>
             </table>
@@ -87,22 +126,21 @@ pub(super) fn Table(view: View) -> impl IntoView {
     .into_any()
 }
 
+/// A result.
 #[component]
-fn Line(
-    view: View,
-    columns: Memo<Vec<&'static Column>>,
-    by: Memo<Option<&'static Column>>,
-    pinned: Memo<Option<Row>>,
+pub(super) fn Line(
+    lined: Lined,
     job: String,
-    jobs: Memo<Vec<String>>,
+    #[prop(into)] row: Signal<Row>,
+    /// The jobs of the table, in order.
+    #[prop(into)]
+    jobs: Signal<Vec<String>>,
+    /// Its place in a table of which not all rows are drawn, from 0.
+    #[prop(default = None)]
+    nth: Option<usize>,
 ) -> impl IntoView {
+    let Lined { view, columns, by, pinned } = lined;
     let settings = view.settings;
-    let key = job.clone();
-    let row = Memo::new(move |_| {
-        view.results
-            .rows
-            .with(|r| r.iter().flatten().find(|r| r.text("job") == key).cloned().unwrap_or_default())
-    });
     let path = StoredValue::new(job_path(&row.get_untracked()));
     let picked = Memo::new(move |_| settings.view.with(|v| path.with_value(|p| v.picked.contains(p))));
     let is_pinned =
@@ -120,7 +158,7 @@ fn Line(
         view! { <td class="number" title=title>{delta.map(signed_percent)}</td> }.into_any()
     };
     let cells = move || {
-        let (row, columns) = (row.get(), columns.get());
+        let (row, columns, by) = (row.get(), columns.get(), by.get());
         // On a phone two measured columns stay.
         let on_card: Vec<&str> = columns
             .iter()
@@ -133,7 +171,7 @@ fn Line(
             .map(|c| {
                 view! {
                     {tables::cell(&row, c, on_card.contains(&c.key))}
-                    {move || (by.get() == Some(c)).then(|| against(c))}
+                    {(by == Some(c)).then(|| against(c))}
                 }
             })
             .collect_view()
@@ -141,9 +179,7 @@ fn Line(
     // With the shift key everything from the last pick to here.
     let pick = move |event: web_sys::MouseEvent| {
         let here = path.get_value();
-        let all: Vec<String> = jobs.with_untracked(|j| {
-            j.iter().map(|job| job.strip_prefix("job/").unwrap_or(job).to_owned()).collect()
-        });
+        let all: Vec<String> = jobs.with_untracked(|j| j.iter().map(|job| path_of(job).to_owned()).collect());
         settings.look(|v| {
             let last = v.picked.last().and_then(|p| all.iter().position(|j| j == p));
             match (event.shift_key(), last, all.iter().position(|j| *j == here)) {
@@ -174,6 +210,7 @@ fn Line(
             data-job=job
             data-path=path.get_value()
             data-href=row.get_untracked().job_path()
+            aria-rowindex=nth.map(|nth| (nth + 2).to_string())
             tabindex="-1"
             aria-selected=move || (picked.get() || is_pinned.get()).to_string()
         >
@@ -184,42 +221,60 @@ fn Line(
     .into_any()
 }
 
-/// Copies the page of the table as it is shown.
+/// Copies the table as it is shown: this page of it, or all of the long one.
 #[component]
 pub(super) fn CopyTable(view: View) -> impl IntoView {
-    let columns = columns(view.settings);
-    let text = move |form: Form| {
-        copied::table(&view.results.rows.get_untracked().unwrap_or_default(), &columns.get_untracked(), form)
+    let settings = view.settings;
+    let columns = columns(settings);
+    let text = move |form: Form| -> Copied {
+        let long = settings.report.with_untracked(|r| r.long.then(|| r.rows_request()));
+        let shown = view.results.rows.get_untracked().unwrap_or_default();
+        let columns = columns.get_untracked();
+        Box::pin(async move {
+            let rows = match long {
+                Some(request) => api::rows(&request, 0, false).await?.0,
+                None => shown,
+            };
+            Ok(copied::table(&rows, &columns, form))
+        })
     };
     view! { <CopyMenu text=Callback::new(text)/> }
 }
 
+/// How much of the table is seen, and the way on.
 #[component]
-fn Foot(view: View) -> impl IntoView {
+pub(super) fn Foot(
+    view: View,
+    /// The first and the last row in sight of a long table, from 0.
+    #[prop(optional)]
+    seen: Option<Signal<(usize, usize)>>,
+) -> impl IntoView {
     let (settings, results) = (view.settings, view.results);
     let pages = move || results.total.get().map_or(1, |t| t.div_ceil(PAGE_SIZE).max(1));
     let words = move || {
         let (page, total) = (settings.report.with(|r| r.page), results.total.get().unwrap_or(0));
         let shown = results.rows.with(|r| r.as_ref().map_or(0, Vec::len));
-        let first = (page - 1) * PAGE_SIZE;
+        let (first, end) = match seen {
+            Some(seen) => seen.with(|(first, last)| (*first, (last + 1).min(total))),
+            None => ((page - 1) * PAGE_SIZE, (page - 1) * PAGE_SIZE + shown),
+        };
         if shown == 0 {
             String::new()
         } else {
-            format!(
-                "{}–{} of {}",
-                count(first as i64 + 1),
-                count((first + shown) as i64),
-                count(total.max(first + shown) as i64)
-            )
+            format!("{}–{} of {}", count(first as i64 + 1), count(end as i64), count(total.max(end) as i64))
         }
     };
+    let long = seen.is_some();
     let go = move |step: isize| settings.update(|r| r.page = r.page.saturating_add_signed(step).max(1));
     view! {
         <p class="table-foot">
             <span data-testid="row-range">{words}</span>
-            <Show when=move || { pages() > 1 }>
+            <Show when=move || { !long && pages() > 1 }>
                 <button type="button" class="figure-toggle" disabled=move || settings.report.with(|r| r.page == 1) on:click=move |_| go(-1)>"Previous"</button>
                 <button type="button" class="figure-toggle" disabled=move || settings.report.with(|r| r.page >= pages()) on:click=move |_| go(1)>"Next"</button>
+            </Show>
+            <Show when=move || { pages() > 1 }>
+                <button type="button" class="figure-toggle at-a-desk" data-testid="long" on:click=move |_| settings.update(|r| { r.long = !r.long; r.page = 1; })>{if long { "In pages" } else { "All rows" }}</button>
             </Show>
             <span class="push">
                 "every number opens its proof · underlined percentiles rest on few requests"

@@ -143,27 +143,6 @@ pub fn level(line: &str) -> &'static str {
     }
 }
 
-/// The part of a long list that is drawn: the rest is empty room of the right height.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Window {
-    /// The first row drawn.
-    pub first: usize,
-    /// The row after the last one drawn.
-    pub end: usize,
-}
-
-/// Rows drawn beyond each edge of what is seen.
-const BEYOND: usize = 20;
-
-impl Window {
-    /// Which of `total` rows of `row` pixels are seen in a box of `height` pixels scrolled down by `top`.
-    pub fn seen(total: usize, row: f64, top: f64, height: f64) -> Self {
-        let first = ((top / row).floor().max(0.0) as usize).min(total);
-        let rows = (height / row).ceil().max(0.0) as usize + 1;
-        Self { first: first.saturating_sub(BEYOND), end: first.saturating_add(rows + BEYOND).min(total) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::super::live::tests::event;
@@ -238,28 +217,7 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_hundred_thousand_lines_are_drawn_a_screenful_at_a_time() {
-        let window = Window::seen(100_000, 18.0, 900_000.0, 320.0);
-        assert!(
-            window.first <= 50_000 && window.end >= 50_018 && window.end - window.first < 80,
-            "{window:?}"
-        );
-        assert_eq!(Window::seen(0, 18.0, 0.0, 320.0), Window::default());
-        assert_eq!(Window::seen(10, 18.0, 5_000.0, 320.0).end, 10);
-    }
-
     proptest! {
-        #[test]
-        fn everything_seen_is_drawn(total in 0usize..200_000, top in 0.0f64..4_000_000.0, height in 0.0f64..2_000.0) {
-            let window = Window::seen(total, 18.0, top, height);
-            prop_assert!(window.first <= window.end || window.end == total);
-            for pixel in [top, top + height] {
-                let row = (pixel / 18.0).floor() as usize;
-                prop_assert!(row >= total || (window.first <= row && row < window.end));
-            }
-        }
-
         #[test]
         fn a_search_finds_what_lower_case_finds(line in "[ -~]{0,40}", find in "[ -~]{1,3}") {
             let expected = line.to_ascii_lowercase().find(&find.to_ascii_lowercase());

@@ -15,7 +15,7 @@ use super::live::{attempt_of, kind};
 use crate::row::Row;
 
 pub use line::{Line, Point, Resolution, thin};
-pub use logs::{Hits, LogLine, Logs, Window, around, level};
+pub use logs::{Hits, LogLine, Logs, around, level};
 pub use progress::{Progress, THROUGHPUT_WINDOW_MS};
 pub use summary::Summary;
 

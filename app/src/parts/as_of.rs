@@ -1,26 +1,37 @@
-//! The past: results as they stood at a position of the log.
+//! The past: what a page shows as it stood at a position of the log.
 
 use leptos::prelude::*;
 
-use super::Settings;
 use crate::browser::now_ms;
 use crate::browser::page::Page;
 use crate::browser::remote::use_rows;
 use crate::format::{count, moment};
 
+/// The position of the log that a page shows, and how it is changed; nothing for now.
+#[derive(Clone, Copy)]
+pub struct AsOf {
+    /// The position.
+    pub position: Signal<Option<i64>>,
+    /// Shows another one.
+    pub set: Callback<Option<i64>>,
+}
+
 /// Opens the past at the head of the log, and closes it.
 #[component]
-pub(super) fn Button(settings: Settings) -> impl IntoView {
+pub fn AsOfButton(
+    /// What is shown.
+    as_of: AsOf,
+) -> impl IntoView {
     let live = Page::expect().live;
     view! {
         <button
             type="button"
             class="button"
             data-testid="as-of"
-            aria-pressed=move || settings.is_past().to_string()
+            aria-pressed=move || as_of.position.get().is_some().to_string()
             on:click=move |_| {
                 let head = live.head.get_untracked().max(1);
-                settings.update(|r| { r.as_of = r.as_of.is_none().then_some(head); r.page = 1; });
+                as_of.set.run(as_of.position.get_untracked().is_none().then_some(head));
             }
         >
             "As of…"
@@ -30,9 +41,12 @@ pub(super) fn Button(settings: Settings) -> impl IntoView {
 
 /// The slider over the log, and what stood at its place.
 #[component]
-pub(super) fn Slider(settings: Settings) -> impl IntoView {
+pub fn AsOfSlider(
+    /// What is shown.
+    as_of: AsOf,
+) -> impl IntoView {
     let live = Page::expect().live;
-    let position = Memo::new(move |_| settings.report.with(|r| r.as_of));
+    let position = as_of.position;
     // Under the finger, before it is let go.
     let dragged = RwSignal::new(None::<i64>);
     let shown = Memo::new(move |_| dragged.get().or(position.get()));
@@ -48,12 +62,7 @@ pub(super) fn Slider(settings: Settings) -> impl IntoView {
         })
     };
     let read = |event: &leptos::ev::Event| event_target_value(event).parse::<i64>().ok();
-    let go = move |to: i64| {
-        settings.update(|r| {
-            r.as_of = Some(to.clamp(1, most.get_untracked()));
-            r.page = 1;
-        })
-    };
+    let go = move |to: i64| as_of.set.run(Some(to.clamp(1, most.get_untracked())));
     view! {
         <Show when=move || position.get().is_some()>
             <div class="as-of-row" data-testid="as-of-row">
@@ -76,7 +85,7 @@ pub(super) fn Slider(settings: Settings) -> impl IntoView {
                 />
                 <button type="button" class="figure-toggle" aria-label="One event on" on:click=move |_| go(position.get_untracked().unwrap_or(1) + 1)>"▸"</button>
                 <span class="meta clip-line">{words}</span>
-                <button type="button" class="button button-quiet" on:click=move |_| settings.update(|r| r.as_of = None)>"Back to now"</button>
+                <button type="button" class="button button-quiet" on:click=move |_| as_of.set.run(None)>"Back to now"</button>
             </div>
         </Show>
     }

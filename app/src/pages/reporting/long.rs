@@ -1,0 +1,157 @@
+//! All results in one long table: only the rows in sight are drawn, and read in chunks as they come in sight.
+
+use leptos::prelude::*;
+use wasm_bindgen_futures::spawn_local;
+
+use super::View;
+use super::table::{Heads, Line, Lined};
+use crate::browser::api;
+use crate::browser::page::Page;
+use crate::row::Row;
+use crate::state::report::Report;
+use crate::state::window::{Chunks, Window};
+
+/// The height of a row in the style sheet, pixels.
+const ROW: f64 = 28.0;
+/// The box is this high at most, pixels: without its style sheet it would be as high as all rows are.
+const MOST_SEEN: f64 = 4_000.0;
+/// The window moves every so many rows.
+const STEP: usize = 8;
+
+/// What is read of the list, and what is seen of it.
+#[derive(Clone, Copy)]
+struct List {
+    chunks: StoredValue<Chunks<Row>>,
+    /// Another number whenever a chunk came.
+    came: RwSignal<u64>,
+    window: Memo<Window>,
+}
+
+/// Reads the chunks in sight. The first comes with the page's own request, which also says how many rows there are.
+fn read(view: View, list: List) {
+    let settings = view.settings;
+    let live = Page::expect().live;
+    let request = move || settings.report.with_untracked(Report::page_request);
+    let shown = StoredValue::new(String::new());
+    Effect::new(move |_| {
+        let Some(first) = view.results.rows.get() else { return };
+        let now = request();
+        list.chunks.update_value(|chunks| {
+            // Another order or another filter is another list; the same request again is a change in it.
+            if shown.with_value(|before| *before == now) {
+                chunks.doubt()
+            } else {
+                chunks.clear()
+            }
+            chunks.put(0, first);
+        });
+        shown.set_value(now);
+        list.came.update(|n| *n += 1);
+    });
+    Effect::new(move |_| {
+        list.came.track();
+        let window = list.window.get();
+        let wanted = list.chunks.try_update_value(|chunks| chunks.ask(window)).unwrap_or_default();
+        for number in wanted {
+            let (path, of) = (settings.report.with_untracked(|r| r.chunk_request(number)), request());
+            spawn_local(async move {
+                let answer = api::rows(&path, live.at_least(), false).await;
+                // Meanwhile it may have become another list, or nobody's.
+                if shown.try_with_value(|shown| *shown != of).unwrap_or(true) {
+                    return;
+                }
+                let came = list.chunks.try_update_value(|chunks| match answer {
+                    Ok((rows, _)) => {
+                        chunks.put(number, rows);
+                        true
+                    }
+                    Err(_) => {
+                        chunks.lost(number);
+                        false
+                    }
+                });
+                if came == Some(true) {
+                    list.came.try_update(|n| *n += 1);
+                } else {
+                    let again = move || {
+                        list.came.try_update(|n| *n += 1);
+                    };
+                    set_timeout(again, std::time::Duration::from_secs(2));
+                }
+            });
+        }
+    });
+}
+
+/// The table and its foot.
+#[component]
+pub(super) fn LongTable(view: View) -> impl IntoView {
+    let settings = view.settings;
+    let lined = Lined::of(view);
+    let total = Memo::new(move |_| view.results.total.get().unwrap_or(0));
+    let scrolled = RwSignal::new((0.0, 800.0));
+    let window = Memo::new(move |_| {
+        let (top, height) = scrolled.get();
+        Window::seen(total.get(), ROW, top, height).in_steps(STEP, total.get())
+    });
+    let list = List { chunks: StoredValue::new(Chunks::default()), came: RwSignal::new(0), window };
+    read(view, list);
+    let scroller = NodeRef::<leptos::html::Div>::new();
+    let look = move || {
+        if let Some(list) = scroller.get_untracked() {
+            let height = f64::from(list.client_height()).min(MOST_SEEN);
+            scrolled.set((f64::from(list.scroll_top()), height));
+        }
+    };
+    // Another list starts at its top.
+    let request = Memo::new(move |_| settings.report.with(Report::page_request));
+    Effect::new(move |before: Option<()>| {
+        // Read, not only tracked: a memo that nobody reads hears of nothing.
+        request.with(|_| ());
+        if let (Some(()), Some(list)) = (before, scroller.get_untracked()) {
+            list.set_scroll_top(0);
+        }
+        look();
+    });
+    let drawn = move || {
+        list.came.track();
+        let Window { first, end } = window.get();
+        list.chunks
+            .with_value(|chunks| (first..end).map(|nth| (nth, chunks.get(nth).cloned())).collect::<Vec<_>>())
+    };
+    let jobs = Signal::derive(move || {
+        drawn().into_iter().filter_map(|(_, placed)| Some(placed?.row.text("job"))).collect::<Vec<String>>()
+    });
+    let room = move |rows: usize| format!("{:.0}", rows as f64 * ROW);
+    let wide = Memo::new(move |_| lined.width());
+    let row = move |nth: usize, placed: Option<crate::state::window::Placed<Row>>| {
+        match placed {
+        Some(placed) => {
+            let row = (*placed.row).clone();
+            view! { <Line lined job=row.text("job") row=Signal::stored(row) jobs nth=Some(nth)/> }.into_any()
+        }
+        None => view! { <tr aria-hidden="true" class="waiting"><td colspan=move || wide.get().to_string()><span class="skeleton"></span></td></tr> }.into_any(),
+    }
+    };
+    view! {
+        <div class="table-own" node_ref=scroller on:scroll=move |_| look() data-testid="long-table">
+            <table class="data-table dense long keep-shape" data-testid="results" aria-rowcount=move || (total.get() + 1).to_string()>
+                <caption class="visually-hidden">"Results"</caption>
+                <thead><Heads lined/></thead>
+                <tbody>
+                    <tr aria-hidden="true" class="room"><td colspan=move || wide.get().to_string()><svg class="log-room" width="1" height=move || room(window.get().first)></svg></td></tr>
+                    <For each=drawn key=|(nth, placed)| (*nth, placed.as_ref().map(|p| p.id)) let:entry>
+                        {row(entry.0, entry.1)}
+                    </For>
+                    <tr aria-hidden="true" class="room"><td colspan=move || wide.get().to_string()><svg class="log-room" width="1" height=move || room(total.get().saturating_sub(window.get().end))></svg></td></tr>
+                </tbody>
+            </table>
+        </div>
+        <super::table::Foot view seen=Signal::derive(move || {
+            let (top, height) = scrolled.get();
+            let first = (top / ROW) as usize;
+            (first, (((top + height) / ROW) as usize).saturating_sub(1).clamp(first, total.get()))
+        })/>
+    }
+    .into_any()
+}

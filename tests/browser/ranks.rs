@@ -1,0 +1,178 @@
+//! Leaderboard: what the control plane ranks is what the page shows, whatever is chosen, now and as it stood.
+
+use serde_json::{Value, json};
+use support::browser::{Browser, DESKTOP, PHONE, Window};
+
+use crate::measured::Measured;
+use crate::pages::{becomes, fits_the_window, settle, visit};
+
+/// Rank, whether it is shared, and the job behind each entry, as they stand in the table.
+const ENTRIES: &str = "return Array.from(document.querySelectorAll('[data-testid=entry]')).map(e => { \
+    const rank = e.querySelector('td').textContent; return [Number(e.dataset.rank), rank.startsWith('='), \
+    e.dataset.href.replace('/projects/', 'job/')] })";
+
+/// The same as the API ranks it.
+async fn ranked(measured: &Measured, query: &str) -> Value {
+    let rows = measured.admin.rows(&format!("/api/v_leaderboard?{query}&limit=50")).await;
+    rows.iter().map(|r| json!([r["rank"], r["shared"], r["job"]])).collect()
+}
+
+#[tokio::test]
+async fn the_page_shows_the_control_planes_ranking() {
+    let measured = Measured::start().await;
+    let browser = measured.browser(DESKTOP).await;
+
+    // Nothing real was measured here: each category says what to do about it.
+    visit(&browser, "/leaderboard").await;
+    let hint = "return document.querySelector('[data-testid=empty] p').textContent";
+    becomes(&browser, "what to do", hint, json!("No result qualifies yet: complete a run on real hardware."))
+        .await;
+    browser.click_css("[data-testid=empty] button").await;
+    becomes(&browser, "the address", "return new URL(location).search", json!("?simulated=true")).await;
+    // So short a run is doubted: it counts when that is asked for.
+    browser.click("flagged").await;
+    for (word, category) in
+        [("cost", "cost_efficiency"), ("quality", "quality"), ("energy", "sustainability")]
+    {
+        browser.click(&format!("tab-{category}")).await;
+        becomes(&browser, category, "return new URL(location).searchParams.get('tab')", json!(word)).await;
+        settle(&browser, category).await;
+        let wanted =
+            ranked(&measured, &format!("category=eq.{category}&simulated=is.true&suspicious=is.true")).await;
+        becomes(&browser, category, ENTRIES, wanted).await;
+    }
+    simulated(&browser, &measured).await;
+    filters(&browser, &measured).await;
+    past(&browser, &measured).await;
+    proof(&browser).await;
+    links(&browser, &measured).await;
+    assert_eq!(browser.console_errors().await, Vec::<String>::new(), "errors in the browser's console");
+    browser.close().await;
+
+    for (name, window) in
+        [("leaderboard-dark", Window { dark: true, ..DESKTOP }), ("leaderboard-phone", PHONE)]
+    {
+        let other = measured.browser(window).await;
+        visit(&other, "/leaderboard?simulated=true&flagged=true").await;
+        fits_the_window(&other, "/leaderboard").await;
+        other.screenshot(name).await;
+        other.close().await;
+    }
+}
+
+/// As it stood: before the second workload was measured there was one entry.
+async fn past(browser: &Browser, measured: &Measured) {
+    let rows = measured.admin.rows("/api/v_benchmark_results?order=position.asc&select=position").await;
+    let third = rows[2]["position"].as_i64().expect("a position");
+    visit(browser, &format!("/leaderboard?simulated=true&flagged=true&as-of={third}")).await;
+    let query = |at: i64| format!("category=eq.throughput&simulated=is.true&suspicious=is.true&as_of={at}");
+    let then = ranked(measured, &query(third)).await;
+    assert_eq!(then.as_array().map(Vec::len), Some(1), "{then}");
+    becomes(browser, "the ranking then", ENTRIES, then).await;
+    browser.see("as-of-row").await;
+    browser.screenshot("leaderboard-as-of").await;
+    let last = rows[rows.len() - 1]["position"].as_i64().expect("a position");
+    visit(browser, &format!("/leaderboard?simulated=true&flagged=true&as-of={last}")).await;
+    becomes(browser, "the ranking at the last result", ENTRIES, ranked(measured, &query(last)).await).await;
+    browser.click("as-of").await;
+    becomes(
+        browser,
+        "now",
+        ENTRIES,
+        ranked(measured, "category=eq.throughput&simulated=is.true&suspicious=is.true").await,
+    )
+    .await;
+}
+
+/// Simulated runs are ranked among themselves; the mean of two runs has an interval.
+async fn simulated(browser: &Browser, measured: &Measured) {
+    visit(browser, "/leaderboard").await;
+    browser.click("simulated").await;
+    browser.click("flagged").await;
+    let wanted = ranked(measured, "category=eq.throughput&simulated=is.true&suspicious=is.true").await;
+    assert_eq!(wanted.as_array().map(Vec::len), Some(2), "{wanted}");
+    becomes(browser, "simulated runs", ENTRIES, wanted).await;
+    becomes(browser, "the address", "return new URL(location).search", json!("?simulated=true&flagged=true"))
+        .await;
+    let shown = "const e = document.querySelector('[data-testid=entry]'); return [e.querySelector('[data-testid=figure]').dataset.value, e.textContent.includes('±')]";
+    let best = measured
+        .admin
+        .rows("/api/v_leaderboard?simulated=is.true&suspicious=is.true&limit=1")
+        .await
+        .remove(0);
+    let shown = browser.run(shown, json!([])).await;
+    let value: f64 =
+        shown[0].as_str().and_then(|v| v.replace('\u{202f}', "").parse().ok()).expect("a figure");
+    assert!((value - best["value"].as_f64().expect("a value")).abs() < 1e-6 * value, "{shown} {best}");
+    assert_eq!(shown[1], json!(best["runs"].as_i64() > Some(1)), "an interval where it ran more than once");
+    browser.screenshot("leaderboard").await;
+}
+
+/// A filter is one click, stands in the address, and makes room for the others.
+async fn filters(browser: &Browser, measured: &Measured) {
+    browser.click("add-filter").await;
+    browser.click_css("[data-testid=chip][data-column=concurrency]").await;
+    let chosen =
+        browser.until("the filter", "return new URL(location).searchParams.get('concurrency')").await;
+    let query = format!(
+        "category=eq.throughput&simulated=is.true&suspicious=is.true&concurrency=eq.{}",
+        chosen.as_str().expect("a value")
+    );
+    becomes(browser, "what the filter leaves", ENTRIES, ranked(measured, &query).await).await;
+    browser.click_css("[data-testid=filter] button").await;
+    becomes(
+        browser,
+        "the bare address",
+        "return new URL(location).search",
+        json!("?simulated=true&flagged=true"),
+    )
+    .await;
+}
+
+/// A figure opens the proof of the newest run that is in it.
+async fn proof(browser: &Browser) {
+    visit(browser, "/leaderboard?simulated=true&flagged=true").await;
+    browser.click_css("[data-testid=entry] [data-testid=figure]").await;
+    browser.see("proof").await;
+    browser
+        .until("the chain", "return document.querySelectorAll('[data-testid=chain] [data-link]').length >= 7")
+        .await;
+    let same = "return 'job/' + new URL(location).searchParams.get('job') === document.querySelector('[data-testid=entry]').dataset.href.replace('/projects/', 'job/')";
+    assert_eq!(browser.run(same, json!([])).await, json!(true));
+    browser.screenshot("leaderboard-proof").await;
+    browser.click("close-drawer").await;
+}
+
+/// Links open the same ranking in a fresh browser.
+async fn links(browser: &Browser, measured: &Measured) {
+    let seen = format!(
+        "return JSON.stringify([(() => {{ {ENTRIES} }})(), document.querySelector('.tabs [aria-current]').textContent, \
+         Array.from(document.querySelectorAll('[data-testid=filter]')).map(f => f.textContent), \
+         document.querySelector('[data-testid=drawer-title]')?.textContent ?? null, \
+         Array.from(document.querySelectorAll('thead th')).map(t => t.textContent)])"
+    );
+    let fresh = measured.browser(DESKTOP).await;
+    let mut links = Vec::new();
+    for tab in ["", "tab=cost&", "tab=quality&", "tab=energy&"] {
+        for rest in [
+            "",
+            "simulated=true&flagged=true",
+            "flagged=true&gpu=NVIDIA~20H200",
+            "simulated=true&flagged=true&concurrency=1&concurrency=2",
+            "simulated=true&flagged=true&as-of=990",
+        ] {
+            links.push(format!("/leaderboard?{tab}{rest}"));
+        }
+    }
+    links.push(
+        "/leaderboard?simulated=true&flagged=true&drawer=proof&job=main/sizing/fast/1/c4-isl64-osl8&metric=ttft_p50_ms"
+            .to_owned(),
+    );
+    for link in links {
+        visit(browser, &link).await;
+        visit(&fresh, &link).await;
+        let wanted = browser.run(&seen, json!([])).await;
+        becomes(&fresh, &link, &seen, wanted).await;
+    }
+    fresh.close().await;
+}
