@@ -23,9 +23,9 @@ const SORTS: [&str; 7] = [
 ];
 
 /// Milliseconds from the click until the frame that shows other rows under the new head.
-const SORT: &str = "const [key, done] = arguments; const first = () => document.querySelector('[data-testid=result]')?.dataset.job; \
-    const before = first(), head = document.querySelector(`[data-sort=${key}]`), began = performance.now(); head.click(); \
-    const look = () => { if (first() !== before && head.closest('th').hasAttribute('aria-sort')) requestAnimationFrame(() => done(performance.now() - began)); \
+const SORT: &str = "const [key, done] = arguments; const shown = () => Array.from(document.querySelectorAll('[data-testid=result]')).map(r => r.dataset.job).join(); \
+    const before = shown(), head = document.querySelector(`[data-sort=${key}]`), began = performance.now(); head.click(); \
+    const look = () => { if (shown() !== before && head.closest('th').hasAttribute('aria-sort')) requestAnimationFrame(() => done(performance.now() - began)); \
         else requestAnimationFrame(look) }; look()";
 
 /// Scrolls by four rows a frame for five seconds: milliseconds of each frame, and in how many the middle of the table was empty.
