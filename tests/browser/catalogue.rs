@@ -57,6 +57,7 @@ async fn the_catalogue_shows_every_entry_its_sources_and_how_sets_differ() {
     clone_set(&browser, &measured).await;
     links(&browser, &measured).await;
     assert_eq!(browser.console_errors().await, Vec::<String>::new(), "errors in the browser's console");
+    refuse_a_code_in_use(&browser).await;
     browser.close().await;
 
     let (first, other) = two_sets(&measured).await;
@@ -218,9 +219,12 @@ async fn clone_set(browser: &Browser, measured: &Measured) {
         (&clone["engine_args"]["tensor_parallel_size"], &clone["cloned_from"], &clone["custom"]),
         (&json!(4), &json!(format!("{from}@1")), &json!(true))
     );
-    // A code is used once: the refusal says so.
-    browser.click("clone-set").await;
-    browser.fill("clone-code", from).await;
+}
+
+/// A code is used once: the refusal says so.
+async fn refuse_a_code_in_use(browser: &Browser) {
+    visit(browser, "/catalogue?tab=sets&entry=ours-tp4&clone=true").await;
+    browser.fill("clone-code", "ours-tp4").await;
     browser.click("save-clone").await;
     let refused = browser.see("clone-trouble").await.attr("data-code").await.expect("an attribute");
     assert_eq!(refused.as_deref(), Some("set_exists"));

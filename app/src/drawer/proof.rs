@@ -11,7 +11,7 @@ use crate::browser::api::{self, Trouble};
 use crate::browser::page::Page;
 use crate::browser::remote::use_rows;
 use crate::browser::route::use_location;
-use crate::format::{clock, count, counted, millis, short_hash};
+use crate::format::{clock, count, counted, maybe_count, millis, short_hash};
 use crate::frame::drawer_href;
 use crate::metrics::{calculation, column};
 use crate::parts::states::{Skeleton, trouble_view};
@@ -238,15 +238,12 @@ fn facts(output: Option<&EventView>, completed: Option<&EventView>, row: &Row) -
     if let Some(offset) = text("/summary/host/clock_offset_ms").filter(|o| o != "null") {
         pairs.push(("Clock", format!("{offset} ms from NTP").into_any()));
     }
-    pairs.push((
-        "Requests",
-        format!(
-            "{} succeeded, {} failed",
-            count(row.whole("requests_succeeded").unwrap_or(0)),
-            count(row.whole("requests_failed").unwrap_or(0))
-        )
-        .into_any(),
-    ));
+    // A file of another tool may not say: then nothing is said, not 0.
+    let requests = ["requests_succeeded", "requests_failed"].map(|key| row.whole(key));
+    if requests.iter().any(Option::is_some) {
+        let [succeeded, failed] = requests.map(maybe_count);
+        pairs.push(("Requests", format!("{succeeded} succeeded, {failed} failed").into_any()));
+    }
     pairs.into_iter().map(|(name, value)| view! { <dt>{name}</dt><dd>{value}</dd> }).collect_view().into_any()
 }
 
