@@ -3,6 +3,54 @@
 
 use std::fmt;
 
+use crate::prompt_source::PromptSourceType;
+
+/// A kind of workload: what a model is asked for. It decides which tools can measure it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WorkloadKind {
+    /// Text in, text out.
+    TextGeneration,
+    /// Images and text in, text out.
+    VisionLanguage,
+    /// Audio in, text out.
+    SpeechToText,
+    /// Text in, images out.
+    ImageGeneration,
+    /// How good the answers are.
+    Quality,
+    /// Conversations of many turns, whose cache is moved out of the accelerator and back.
+    KvCacheOffload,
+}
+
+impl WorkloadKind {
+    /// Every kind.
+    pub const ALL: &[Self] = &[
+        Self::TextGeneration,
+        Self::VisionLanguage,
+        Self::SpeechToText,
+        Self::ImageGeneration,
+        Self::Quality,
+        Self::KvCacheOffload,
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TextGeneration => "Text generation",
+            Self::VisionLanguage => "Vision-language",
+            Self::SpeechToText => "Speech to text",
+            Self::ImageGeneration => "Image generation",
+            Self::Quality => "Quality",
+            Self::KvCacheOffload => "KV cache offload",
+        }
+    }
+
+    /// The tools that measure it, the usual one first.
+    pub fn tools(self) -> impl Iterator<Item = ToolCode> {
+        ToolCode::ALL.iter().copied().filter(move |tool| tool.kind() == self)
+    }
+}
+
 /// A benchmark client, by its `tool_code`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ToolCode {
@@ -52,6 +100,20 @@ pub const DEFAULT_IMAGE_DETAIL: &str = "high";
 /// The only image details there are.
 pub const IMAGE_DETAILS: &[&str] = &["low", "high"];
 
+/// Arguments that a scenario sets and a workload may not: the scenario's code would otherwise name another load.
+pub const SCENARIO_AXES: &[&str] = &[
+    "concurrency",
+    "num_requests",
+    "input_sequence_length",
+    "output_sequence_length",
+    "max_tokens",
+    "streaming",
+    "num_rounds",
+    "num_images_batch",
+    "image_size",
+    "image_detail",
+];
+
 impl ToolCode {
     /// Every tool.
     pub const ALL: &[Self] = &[
@@ -95,6 +157,30 @@ impl ToolCode {
         }
     }
 
+    /// What it measures.
+    pub const fn kind(self) -> WorkloadKind {
+        match self {
+            Self::MetrumbenchLlm | Self::Inferencex | Self::GenaiPerf => WorkloadKind::TextGeneration,
+            Self::MetrumbenchVlm => WorkloadKind::VisionLanguage,
+            Self::MetrumbenchAsr => WorkloadKind::SpeechToText,
+            Self::MetrumbenchImagegen => WorkloadKind::ImageGeneration,
+            Self::Kyai => WorkloadKind::Quality,
+            Self::KvCacheOffload => WorkloadKind::KvCacheOffload,
+        }
+    }
+
+    /// The type of prompt source it reads; nothing for a tool that makes its inputs up.
+    pub const fn prompt_source_type(self) -> Option<PromptSourceType> {
+        match self {
+            Self::MetrumbenchLlm => Some(PromptSourceType::PromptLibrary),
+            Self::MetrumbenchVlm => Some(PromptSourceType::MetrumbenchVlmSnapshot),
+            Self::MetrumbenchAsr => Some(PromptSourceType::MetrumbenchAsrSnapshot),
+            Self::MetrumbenchImagegen => Some(PromptSourceType::MetrumbenchImagegenSnapshot),
+            Self::Kyai => Some(PromptSourceType::KyaiDataset),
+            Self::Inferencex | Self::GenaiPerf | Self::KvCacheOffload => None,
+        }
+    }
+
     /// The axes its scenarios have.
     pub const fn axes(self) -> Axes {
         const NONE: Axes = Axes {
@@ -135,6 +221,11 @@ impl ToolCode {
         }
     }
 
+    /// Whether the models it measures can be judged by their answers too: by KYAI.
+    pub const fn can_be_judged(self) -> bool {
+        matches!(self.kind(), WorkloadKind::TextGeneration | WorkloadKind::KvCacheOffload)
+    }
+
     /// Whether answers are text whose tokens a server counts.
     pub const fn counts_tokens(self) -> bool {
         !matches!(self, Self::MetrumbenchAsr | Self::MetrumbenchImagegen | Self::Kyai)
@@ -169,6 +260,15 @@ mod tests {
             assert_eq!(ToolCode::of(tool.as_str()), Some(tool));
         }
         assert_eq!(ToolCode::of("wrk"), None);
+    }
+
+    #[test]
+    fn every_kind_has_a_tool_and_every_tool_one_kind() {
+        let usual: Vec<ToolCode> =
+            WorkloadKind::ALL.iter().map(|kind| kind.tools().next().expect("a tool")).collect();
+        assert_eq!(usual[0], ToolCode::MetrumbenchLlm);
+        let all: usize = WorkloadKind::ALL.iter().map(|kind| kind.tools().count()).sum();
+        assert_eq!(all, ToolCode::ALL.len());
     }
 
     #[test]

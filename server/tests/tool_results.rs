@@ -104,6 +104,10 @@ async fn a_bad_file_is_refused_by_its_field_and_nothing_is_written() {
     assert!(refused.code == "bad_file" && refused.message.contains("completed"), "{refused:?}");
     let refused = import(&member, "{\n\"duration\": NaN}", |_| ()).await.refused();
     assert!(refused.message.contains("line 2"), "{refused:?}");
+    let ours = |args: &mut Value| args["p_format"] = json!("metrumbench");
+    let refused = import(&member, "{}\n\nnonsense\n", ours).await.refused();
+    let details = refused.details.clone().unwrap_or_default();
+    assert!(details.contains("line 1: ") && details.contains("\nline 3: "), "{refused:?}");
     let file = vllm().to_string();
     let code = async |change: fn(&mut Value)| import(&member, &file, change).await.refused().code;
     assert_eq!(code(|args| args["p_concurrency"] = json!(16)).await, "contradiction");

@@ -10,6 +10,12 @@ pub(super) fn read(text: &str) -> Result<Vec<ForeignResult>, ForeignError> {
     lines.map(|(index, line)| read_line(line).map_err(|why| at_line(index + 1, why))).collect()
 }
 
+/// What is wrong with each line that cannot be read.
+pub(super) fn faults(text: &str) -> Vec<ForeignError> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines.filter_map(|(index, line)| read_line(line).err().map(|why| at_line(index + 1, why))).collect()
+}
+
 fn at_line(line: usize, why: String) -> ForeignError {
     ForeignError::new(format!("line {line}"), why)
 }

@@ -67,6 +67,19 @@ impl Format {
         }
     }
 
+    /// What people call the file.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::VllmBenchServe => "vllm bench serve --save-result",
+            Self::GenaiPerf => "GenAI-Perf, profile_export_genai_perf.json",
+            Self::Aiperf => "AIPerf, profile_export_aiperf.json",
+            Self::Guidellm => "GuideLLM, benchmarks.json",
+            Self::InferencexResult => "InferenceX, a result of benchmark_serving.py",
+            Self::Inferencex => "InferenceX, the aggregate of process_result.py",
+            Self::Metrumbench => "metrumbench, a summary a line",
+        }
+    }
+
     /// The code of the tool that writes it, where the file does not say which.
     pub fn tool_code(self) -> &'static str {
         match self {
@@ -321,6 +334,17 @@ pub fn read(format: Format, bytes: &[u8]) -> Result<Vec<ForeignResult>, ForeignE
         return Err(ForeignError::new("the file", message));
     }
     Ok(results)
+}
+
+/// Everything that is wrong with a file that [`read`] refuses: a fault a line where each line is a result of its own,
+/// else the first. Empty for a file that is taken.
+pub fn faults(format: Format, bytes: &[u8]) -> Vec<ForeignError> {
+    let Err(first) = read(format, bytes) else { return Vec::new() };
+    let each = match (format, std::str::from_utf8(bytes)) {
+        (Format::Metrumbench, Ok(text)) => metrumbench::faults(text.strip_prefix('\u{feff}').unwrap_or(text)),
+        _ => Vec::new(),
+    };
+    if each.is_empty() { vec![first] } else { each }
 }
 
 fn not_json(error: serde_json::Error) -> ForeignError {

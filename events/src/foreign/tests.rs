@@ -275,6 +275,12 @@ fn our_own_summaries_are_read_line_by_line() {
     let broken = format!("{line}\n{{\"schema\": 1}}\n");
     assert_eq!(read(Format::Metrumbench, broken.as_bytes()).unwrap_err().place, "line 2");
     assert_eq!(read(Format::Metrumbench, b"\n").unwrap_err().place, "the file");
+    let places = |format, text: &str| -> Vec<String> {
+        faults(format, text.as_bytes()).into_iter().map(|fault| fault.place).collect()
+    };
+    assert_eq!(places(Format::Metrumbench, &format!("{{}}\n{line}\nx\n")), ["line 1", "line 3"]);
+    assert_eq!(places(Format::Metrumbench, &line), Vec::<String>::new());
+    assert_eq!(places(Format::VllmBenchServe, "{}").len(), 1);
 }
 
 /// Any JSON, of the depth and the keys that the readers look at.

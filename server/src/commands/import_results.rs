@@ -5,7 +5,7 @@ use events::Event;
 use events::StreamKey;
 use events::access::Role;
 use events::api::{CommandReply, ImportResults};
-use events::foreign::{self, ForeignResult, Load};
+use events::foreign::{self, ForeignError, ForeignResult, Load};
 use events::keys::{ImportKey, check_code};
 use events::system::BlobStored;
 use events::tool_output::{InferencexOutput, ToolOutputImported};
@@ -26,6 +26,8 @@ use crate::state::AppState;
 pub const MAX_FILE: u64 = 64 << 20;
 /// The most results that one append takes: each becomes an event.
 const MAX_AT_ONCE: usize = 200;
+/// The most faults of one file that are told.
+const MAX_FAULTS: usize = 20;
 
 /// Imports the file. Keys in the answer: `import_code`, `results` (stream keys), `file_sha256`.
 ///
@@ -45,10 +47,7 @@ pub async fn import_results(
     state.work.catch_up().await?;
     catalogue::model(state, &caller.org, &args.p_model_code).await?;
     let file = file(state, &caller.org, args.p_content.as_deref(), args.p_upload_sha256.as_deref()).await?;
-    let results = foreign::read(args.p_format, &file).map_err(|error| {
-        Refusal::invalid("bad_file", format!("the file is no result of {}: {error}", args.p_format))
-            .hint("import the file as the tool wrote it, and check p_format")
-    })?;
+    let results = foreign::read(args.p_format, &file).map_err(|error| bad_file(&args, &file, &error))?;
     if results.len() > MAX_AT_ONCE {
         let message =
             format!("the file holds {} results, at most {MAX_AT_ONCE} are imported at once", results.len());
@@ -98,6 +97,21 @@ pub async fn import_results(
         }
         Err(NotAppended::Error(error)) => Err(error),
     }
+}
+
+/// Says the first fault, and all others where each line is a result of its own.
+fn bad_file(args: &ImportResults, file: &[u8], first: &ForeignError) -> Refusal {
+    let refusal =
+        Refusal::invalid("bad_file", format!("the file is no result of {}: {first}", args.p_format))
+            .hint("import the file as the tool wrote it, and check p_format");
+    let faults = foreign::faults(args.p_format, file);
+    if faults.len() < 2 {
+        return refusal;
+    }
+    let shown = faults.iter().take(MAX_FAULTS).map(ToString::to_string);
+    let more = faults.len().saturating_sub(MAX_FAULTS);
+    let rest = (more > 0).then(|| format!("and {more} more"));
+    refusal.because(shown.chain(rest).collect::<Vec<_>>().join("\n"))
 }
 
 fn unavailable(error: BlobError) -> CommandError {

@@ -58,14 +58,7 @@ impl PromptSource {
 
 /// The tools that take a source of a type.
 pub fn takes(tool: ToolCode, source_type: PromptSourceType) -> bool {
-    matches!(
-        (tool, source_type),
-        (ToolCode::MetrumbenchLlm, PromptSourceType::PromptLibrary)
-            | (ToolCode::MetrumbenchVlm, PromptSourceType::MetrumbenchVlmSnapshot)
-            | (ToolCode::MetrumbenchAsr, PromptSourceType::MetrumbenchAsrSnapshot)
-            | (ToolCode::MetrumbenchImagegen, PromptSourceType::MetrumbenchImagegenSnapshot)
-            | (ToolCode::Kyai, PromptSourceType::KyaiDataset)
-    )
+    tool.prompt_source_type() == Some(source_type)
 }
 
 /// A fault of a file.

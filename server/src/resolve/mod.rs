@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 use events::catalogue::{FrameworkRegistered, ToolRegistered};
 use events::job::{CompanionCommand, ResolvedCommands};
+use events::tools::SCENARIO_AXES;
 use events::workload::{ScenarioSpec, WorkloadSpec};
 use serde_json::Value;
 use url::Url;
@@ -44,20 +45,6 @@ const JOB_TIMEOUT: &str = "job_timeout_seconds";
 const SERVED_MODEL: &str = "served_model_name";
 /// For tools that count tokens themselves: the tokenizer's name; the model's code unless it is set.
 const TOKENIZER: &str = "tokenizer";
-
-/// Tool arguments that a scenario sets and a workload may not: the scenario's code would otherwise name another load.
-const SCENARIO_AXES: &[&str] = &[
-    "concurrency",
-    "num_requests",
-    "input_sequence_length",
-    "output_sequence_length",
-    "max_tokens",
-    "streaming",
-    "num_rounds",
-    "num_images_batch",
-    "image_size",
-    "image_detail",
-];
 
 /// Everything a job's commands are made of.
 #[derive(Debug, Clone, Copy)]
