@@ -162,7 +162,7 @@ async fn a_server_in_maintenance_gets_no_job_until_it_ends() {
 async fn a_run_has_a_report_for_those_who_may_see_it() {
     let plane = Plane::start().await;
     let (agent, held, member) = plane.held_of("h1").await;
-    let bytes = b"{\"request\":1}\n".to_vec();
+    let bytes = b"{\"request\":1}\n".repeat(40);
     let sha256 = hex::encode(<sha2::Sha256 as sha2::Digest>::digest(&bytes));
     let path = format!("/api/agent/blobs/{sha256}");
     let upload = agent.client.request(reqwest::Method::PUT, &path).body(bytes.clone());
@@ -181,6 +181,12 @@ async fn a_run_has_a_report_for_those_who_may_see_it() {
         ]
     );
     assert_eq!(member.get(&format!("/api/blobs/acme/{sha256}")).await.text.as_bytes(), bytes);
+    // A browser has it compressed, to its end: a body that breaks off is no answer.
+    let squeezed = member
+        .request(reqwest::Method::GET, &format!("/api/blobs/acme/{sha256}"))
+        .header("accept-encoding", "gzip");
+    let answer = member.send(squeezed).await;
+    assert_eq!((answer.status.as_u16(), answer.headers["content-encoding"] == "gzip"), (200, true));
 
     let wait =
         member.request(reqwest::Method::GET, "/api/v_jobs").header("prefer", format!("at-least={head}"));

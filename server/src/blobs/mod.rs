@@ -215,7 +215,8 @@ impl Blobs {
                 }
             }
         });
-        Ok((size, checked.boxed()))
+        // Fused: whoever compresses it asks once more after its end.
+        Ok((size, checked.fuse().boxed()))
     }
 
     /// The size of a blob in bytes; `None` where there is none.
