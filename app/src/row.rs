@@ -79,7 +79,7 @@ impl Row {
         self.0.insert(column.to_owned(), value.into());
     }
 
-    /// The path of the job on the page, from its natural key. What was imported has no job: its proof is its page.
+    /// The path of the job on the page, from its natural key. What was imported has no job, and a page there all the same.
     pub fn job_path(&self) -> String {
         if self.is("imported") {
             return imported_path(&self.text("job"));
@@ -139,9 +139,9 @@ impl Row {
     }
 }
 
-/// Where an imported result is explained.
+/// The page of an imported result, from its natural key.
 fn imported_path(stream: &str) -> String {
-    format!("/reporting?drawer=proof&job={}", crate::state::query::encode(stream))
+    format!("/projects/{}", stream.strip_prefix("import/").unwrap_or(stream))
 }
 
 #[cfg(test)]
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_imported_leads_to_its_proof() {
+    fn what_was_imported_has_a_page_and_no_run() {
         let of = |imported: bool, job: &str| {
             row(
                 json!({"imported": imported, "job": job, "org": "a", "project_code": "p", "workload_code": "w",
@@ -184,8 +184,8 @@ mod tests {
         let (measured, imported) = (of(false, "job/a/p/w/1/c8"), of(true, "import/a/p/w/1/c8"));
         assert_eq!(measured.job_path(), "/projects/a/p/w/1/c8");
         assert_eq!(measured.named_job_path(), "/projects/a/p/w/1/c8");
-        let proof = "/reporting?drawer=proof&job=import/a/p/w/1/c8";
-        assert_eq!((imported.job_path().as_str(), imported.named_job_path().as_str()), (proof, proof));
+        let page = "/projects/a/p/w/1/c8";
+        assert_eq!((imported.job_path().as_str(), imported.named_job_path().as_str()), (page, page));
         assert_eq!(imported.run_path(), "/reporting?project=p&workload=w");
     }
 

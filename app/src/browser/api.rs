@@ -235,6 +235,26 @@ pub async fn call<T: DeserializeOwned>(procedure: &str, arguments: &impl Seriali
     read(&path, if answer.body.is_empty() { "null" } else { &answer.body })
 }
 
+/// Uploads a file for a command to name: its SHA-256.
+///
+/// # Errors
+/// As [`get`].
+pub async fn upload(file: &web_sys::Blob, sha256: &str) -> Result<(), Trouble> {
+    let options = web_sys::RequestInit::new();
+    options.set_method("PUT");
+    options.set_credentials(web_sys::RequestCredentials::SameOrigin);
+    let headers = web_sys::Headers::new().map_err(|_| Trouble::network())?;
+    let _ = headers.set("x-benchtrail-csrf", "1");
+    options.set_headers(&headers);
+    options.set_body(file);
+    let path = format!("/api/uploads/{sha256}");
+    let response = JsFuture::from(leptos::prelude::window().fetch_with_str_and_init(&path, &options))
+        .await
+        .map_err(|_| Trouble::network())?
+        .unchecked_into::<web_sys::Response>();
+    if response.ok() { Ok(()) } else { Err(refused(&response).await) }
+}
+
 /// Gives a command.
 ///
 /// # Errors

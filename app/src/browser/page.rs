@@ -1,5 +1,6 @@
 //! What every part of the page shares: who reads, the live stream, the theme.
 
+use events::access::Role;
 use events::api::Session;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
@@ -93,6 +94,16 @@ impl Page {
     /// Whether somebody is signed in.
     pub fn signed_in(self) -> bool {
         self.session.with(|s| s.as_ref().is_some_and(|s| s.user.is_some()))
+    }
+
+    /// The role in the organisation worked in; nothing for anonymous readers.
+    pub fn role(self) -> Option<Role> {
+        self.session.with(|s| s.as_ref().and_then(|s| s.role))
+    }
+
+    /// Whether the reader has a role, or one above it, for a component that is made anew when the reader changes.
+    pub fn may(self, role: Role) -> bool {
+        untrack(|| self.role()).is_some_and(|own| own >= role)
     }
 
     /// Goes from light to dark and back, and keeps that.

@@ -213,6 +213,17 @@ fn facts(output: Option<&EventView>, completed: Option<&EventView>, row: &Row) -
         ));
         pairs.push(("Recorded", event.recorded_at.to_string().into_any()));
     }
+    if let Some(sha) = text("/file_sha256") {
+        let form = text("/format").unwrap_or_default().replace('_', " ");
+        let file = format!("/api/blobs/{}/{sha}", row.text("org"));
+        pairs.push(("File", view! { <a class="key link" href=file rel="external" title=sha.clone()>{short_hash(&sha)}</a>" "{form} }.into_any()));
+    }
+    if let Some(tool) = text("/tool_code") {
+        pairs.push((
+            "Tool",
+            once(&format!("{tool} {}", text("/load/tool_version").unwrap_or_default())).into_any(),
+        ));
+    }
     if let Some(tool) = text("/invocation/tool_code") {
         pairs.push((
             "Tool",

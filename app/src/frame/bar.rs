@@ -32,9 +32,9 @@ pub fn crumbs(org: &str, path: &str) -> Vec<(String, String)> {
         vec![(if org.is_empty() { "benchtrail".to_owned() } else { org.to_owned() }, "/".to_owned())];
     match parts.as_slice() {
         [] => crumbs.push(("dashboard".to_owned(), "/".to_owned())),
-        ["projects", "new"] => {
+        ["projects", page @ ("new" | "import")] => {
             crumbs.push(("projects".to_owned(), "/projects".to_owned()));
-            crumbs.push(("new".to_owned(), path.to_owned()));
+            crumbs.push(((*page).to_owned(), path.to_owned()));
         }
         ["projects", owner, rest @ ..] if !rest.is_empty() => {
             crumbs[0] = ((*owner).to_owned(), "/projects".to_owned());

@@ -43,6 +43,8 @@ lazy_pages! {
     projects in plan: |_key| view! { <pages::projects::Projects/> }.into_any();
     /// A new project or workload.
     new_project in plan: |_key| view! { <pages::project_new::NewProject/> }.into_any();
+    /// Results of other tools, brought in.
+    import in manage: |_key| view! { <pages::import::Import/> }.into_any();
     /// A project.
     project in plan: |key| view! { <pages::project::Project org=key[0].clone() project=key[1].clone()/> }.into_any();
     /// A run.
@@ -71,6 +73,10 @@ lazy_pages! {
     catalogue in manage: |_key| view! { <pages::catalogue::Catalogue/> }.into_any();
     /// The log.
     audit in manage: |_key| view! { <pages::audit::Audit/> }.into_any();
+    /// Who works together.
+    organization in manage: |_key| view! { <pages::organization::Organization/> }.into_any();
+    /// An invitation's link.
+    invitation in manage: |_key| view! { <pages::invitation::Invitation/> }.into_any();
     /// Who is signed in.
     profile in manage: |_key| view! { <pages::profile::Profile/> }.into_any();
 }

@@ -112,6 +112,9 @@ fn page_here() -> AnyView {
             Place::Catalogue => plain(lazy::catalogue),
             Place::Audit => plain(lazy::audit),
             Place::Profile => plain(lazy::profile),
+            Place::Import => plain(lazy::import),
+            Place::Organization => plain(lazy::organization),
+            Place::Invitation => plain(lazy::invitation),
             Place::Unknown => open(lazy::not_found),
         }
     })

@@ -1,6 +1,8 @@
 //! One project: its workloads, their scenarios, their runs, and the buttons that execute them.
 
+use events::access::Role;
 use events::api::StartRun;
+use events::tools::ToolCode;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
@@ -12,8 +14,9 @@ use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
 use crate::browser::route::{NavigateOptions, use_navigate};
 use crate::format::{ABSENT, counted, maybe_count, moment};
+use crate::metrics::column;
 use crate::parts::states::{Empty, once_there, when_there};
-use crate::parts::{PageHead, Status, swatch};
+use crate::parts::{PageHead, Status, swatch, tables};
 use crate::row::Row;
 use crate::state::colours::Kind;
 use crate::state::live;
@@ -43,6 +46,10 @@ pub fn Project(org: String, project: String) -> impl IntoView {
     let (title, code) = (project.clone(), project.clone());
     let add = format!("/projects/new?project={project}");
     let report = format!("/reporting?project={project}");
+    let import = format!("/projects/import?project={project}");
+    let imported = use_rows(ask("v_benchmark_results", "&imported=is.true&order=position.desc&limit=200"));
+    keep_live(imported, vec![format!("{org}/{project}:import")], |_, _| false, |e| live::kind(e) == "import");
+    let may = page.may(Role::Member) && page.org_now() == org;
     view! {
         <PageHead
             title
@@ -52,19 +59,22 @@ pub fn Project(org: String, project: String) -> impl IntoView {
         >
             <Show when=move || projects.first().is_some()>
                 <a class="button" href=report.clone()>"Open in Reporting"</a>
-                {untrack(|| page.signed_in()).then(|| view! { <a class="button button-primary" href=add.clone() data-testid="add-workload">"Add workload"</a> })}
+                {may.then(|| view! {
+                    <a class="button" href=import.clone() data-testid="import">"Import results"</a>
+                    <a class="button button-primary" href=add.clone() data-testid="add-workload">"Add workload"</a>
+                })}
             </Show>
         </PageHead>
         {once_there(projects, 8, move || super::unknown_key("project", &key), move || view! {
-            <Body workloads runs servers/>
-            {untrack(|| page.signed_in()).then(|| view! { <ProjectSettings projects project=code.clone()/> })}
+            <Body workloads runs servers imported/>
+            {may.then(|| view! { <ProjectSettings projects project=code.clone()/> })}
         }.into_any())}
     }
     .into_any()
 }
 
 #[component]
-fn Body(workloads: Rows, runs: Rows, servers: Rows) -> impl IntoView {
+fn Body(workloads: Rows, runs: Rows, servers: Rows, imported: Rows) -> impl IntoView {
     view! {
         <div class="stack">
             <section aria-labelledby="workloads">
@@ -90,7 +100,39 @@ fn Body(workloads: Rows, runs: Rows, servers: Rows) -> impl IntoView {
                 <div class="section-head"><h2 id="runs">"Runs"</h2></div>
                 {when_there(runs, 3, || view! { <Empty words="No run yet. Pick a server beside a workload and execute it."/> }.into_any(), |list| runs_table(&list))}
             </section>
+            {when_there(imported, 0, || ().into_any(), |list| imported_table(&list))}
         </div>
+    }
+    .into_any()
+}
+
+/// What other tools measured elsewhere.
+fn imported_table(list: &[Row]) -> AnyView {
+    let figures = ["output_tokens_per_second", "ttft_p50_ms"];
+    let heads = figures.iter().filter_map(|key| column(key)).map(|c| {
+        view! { <th scope="col" class="number" title=c.definition()>{c.head()}" "<span class="unit">{c.unit()}</span></th> }
+    });
+    let lines = list.iter().map(|row| {
+        let row = row.clone();
+        let status = Signal::stored(row.clone());
+        view! {
+            <tr data-testid="imported-row" data-href=row.job_path() tabindex="-1">
+                <th scope="row" class="card-title"><a class="key" href=row.job_path()>{swatch(Kind::Model, &row.text("model_code"))}{format!("{} {}", row.text("workload_code"), row.text("scenario_code"))}</a></th>
+                <td class="card-figure" data-label="Status"><Status row=status/></td>
+                <td>{row.text("tool_code")}</td>
+                {figures.map(|key| view! { <td class="number card-figure">{tables::figure(&row, key)}</td> })}
+            </tr>
+        }
+    });
+    view! {
+        <section aria-labelledby="imported">
+            <div class="section-head"><h2 id="imported">"Imported results"</h2><span class="meta">"measured by other tools, elsewhere"</span></div>
+            <table class="data-table" data-testid="imported-results">
+                <caption class="visually-hidden">"Imported results"</caption>
+                <thead><tr><th scope="col">"Result"</th><th scope="col">"Status"</th><th scope="col">"Tool"</th>{heads.collect_view()}</tr></thead>
+                <tbody>{lines.collect_view()}</tbody>
+            </table>
+        </section>
     }
     .into_any()
 }
@@ -152,11 +194,20 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
             }
         });
     };
+    let may = page.may(Role::Member) && page.org_now() == row.text("org");
     let clone = {
         let mut query = Query::default();
         query.push("project", &row.text("project_code")).push("workload", &row.text("workload_code"));
         format!("/projects/new{}", query.write())
     };
+    // The same model on the same server, judged by what it answers.
+    let quality = {
+        let mut query = Query::default();
+        query.push("project", &row.text("project_code")).push("workload", &row.text("workload_code"));
+        query.push("tool", ToolCode::Kyai.as_str());
+        format!("/projects/new{}", query.write())
+    };
+    let judged = ToolCode::of(&row.text("tool_code")).is_some_and(ToolCode::can_be_judged);
     let quantization = row.maybe_text("quantization").unwrap_or_else(|| "as published".to_owned());
     let options = move || {
         servers
@@ -181,12 +232,13 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
                     <p role="alert"><span class="status" data-status="failed">{t.error.message}</span>" "<span class="meta">{t.error.hint}</span></p>
                 })}
             </div>
-            {untrack(|| page.signed_in()).then(|| view! {
+            {may.then(|| view! {
                 <div class="actions">
                     <label>
                         <span class="visually-hidden">"Server"</span>
                         <select class="control control-server" data-testid="run-server" on:change=move |event| server.set(event_target_value(&event))>{options}</select>
                     </label>
+                    {judged.then(|| view! { <a class="button" href=quality.clone() data-testid="add-kyai" title="the same model and server, judged by its answers">"Add KYAI"</a> })}
                     <a class="button" href=clone.clone() data-testid="clone-workload" title="the same once more, to change one thing">"Clone"</a>
                     <button type="button" class="button button-primary" data-testid="start-run" aria-disabled=move || busy.get().to_string() on:click=start>
                         {move || if busy.get() { "Starting" } else { "Execute" }}

@@ -1,14 +1,23 @@
 //! Signing in.
 
-use events::api::{Session, SignIn};
+use events::api::{OidcStarted, Session, SignIn, StartOidcSignIn};
 use leptos::ev::SubmitEvent;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use crate::browser::api::{self, Trouble};
 use crate::browser::page::Page;
-use crate::browser::route::{NavigateOptions, use_location, use_navigate};
+use crate::browser::route::{Location, NavigateOptions, use_location, use_navigate};
 use crate::state::query::Query;
+
+/// Where one goes on after signing in: a path of ours.
+fn next(location: Location) -> String {
+    Query::parse(&location.search.get_untracked())
+        .get("next")
+        .filter(|n| n.starts_with('/') && !n.starts_with("//"))
+        .unwrap_or("/")
+        .to_owned()
+}
 
 /// The page to sign in.
 #[component]
@@ -28,11 +37,7 @@ pub fn SignInPage() -> impl IntoView {
         }
         busy.set(true);
         let navigate = navigate.clone();
-        let next = Query::parse(&location.search.get_untracked())
-            .get("next")
-            .filter(|n| n.starts_with('/') && !n.starts_with("//"))
-            .unwrap_or("/")
-            .to_owned();
+        let next = next(location);
         spawn_local(async move {
             let arguments = SignIn { p_email: email.get_untracked(), p_password: password.get_untracked() };
             let answer = api::call::<Session>("sign_in", &arguments).await;
@@ -42,6 +47,19 @@ pub fn SignInPage() -> impl IntoView {
                     page.session.try_set(Some(session));
                     page.live.restart();
                     navigate(&next, NavigateOptions::default());
+                }
+                Err(error) => {
+                    trouble.try_set(Some(error));
+                }
+            }
+        });
+    };
+    let provider = move |_| {
+        let wanted = StartOidcSignIn { p_return_to: next(location), p_invitation: None };
+        spawn_local(async move {
+            match api::call::<OidcStarted>("start_oidc_sign_in", &wanted).await {
+                Ok(started) => {
+                    let _ = window().location().set_href(&started.authorization_url);
                 }
                 Err(error) => {
                     trouble.try_set(Some(error));
@@ -90,6 +108,9 @@ pub fn SignInPage() -> impl IntoView {
                 </button>
                 <a class="button button-quiet" href="/">"Look at what is public"</a>
             </div>
+            {move || page.session.with(|s| s.as_ref().and_then(|s| s.oidc.clone())).map(|word| view! {
+                <div class="actions"><button type="button" class="button" data-testid="oidc" on:click=provider>{word}</button></div>
+            })}
         </form>
     }
     .into_any()

@@ -1,11 +1,13 @@
 //! What stands where there is nothing to show: loading, empty, in trouble.
 
+use events::access::Role;
 use leptos::prelude::*;
 
 use crate::browser::api::Trouble;
 use crate::browser::page::Page;
-use crate::browser::remote::Rows;
+use crate::browser::remote::{Rows, use_rows};
 use crate::row::Row;
+use crate::state::query::Query;
 
 /// Grey bars of about the final size.
 #[component]
@@ -40,18 +42,60 @@ pub fn Empty(
     }
 }
 
-/// What only those may do who are signed in.
+/// What the reader may not do: what it takes, and who can give it.
 #[component]
 pub fn Forbidden(
-    /// What they may do: `make projects`.
+    /// What it is: `make projects`.
     what: &'static str,
+    /// The role it takes.
+    role: Role,
 ) -> impl IntoView {
+    let page = Page::expect();
+    if !untrack(|| page.signed_in()) {
+        return view! {
+            <div class="empty" data-testid="forbidden">
+                <p>{format!("Visitors see what is public. Sign in to {what}.")}</p>
+                <div class="actions"><a class="button button-primary" href=sign_in_here()>"Sign in"</a></div>
+            </div>
+        }
+        .into_any();
+    }
+    let words = format!("It takes the role {} to {what}.", role.as_str());
     view! {
         <div class="empty" data-testid="forbidden">
-            <p>{format!("Visitors see what is public. Sign in to {what}.")}</p>
-            <div class="actions"><a class="button button-primary" href="/sign-in">"Sign in"</a></div>
+            <p><span class="status" data-status="failed">"not yours to do"</span></p>
+            <p>{words}</p>
+            <Administrators/>
+            <div class="actions"><a class="button" href="/">"Dashboard"</a></div>
         </div>
     }
+    .into_any()
+}
+
+/// The reader's own role, and who can change it.
+#[component]
+fn Administrators() -> impl IntoView {
+    let page = Page::expect();
+    let (org, role) = (page.org_now(), untrack(|| page.role()));
+    let found = use_rows(|| Some("/api/v_members?role=eq.admin&order=since.asc&limit=5".to_owned()));
+    let own = match role {
+        Some(role) => format!("Yours in {org} is {}.", role.as_str()),
+        None => "You have none here.".to_owned(),
+    };
+    let names = move || {
+        let names: Vec<String> = found.all().iter().filter_map(|m| m.maybe_text("name")).collect();
+        (!names.is_empty()).then(|| format!(" An administrator can give you another: {}.", names.join(", ")))
+    };
+    view! { <p data-testid="own-role">{own}{names}</p> }.into_any()
+}
+
+/// The page to sign in, and back here.
+fn sign_in_here() -> String {
+    let location = window().location();
+    let here = [location.pathname(), location.search()].map(Result::unwrap_or_default).concat();
+    let mut query = Query::default();
+    query.push("next", &here);
+    format!("/sign-in{}", query.write())
 }
 
 /// An error: its code, what happened, what to do.
@@ -60,6 +104,8 @@ pub fn trouble_view(trouble: &Trouble, retry: impl Fn() + 'static) -> AnyView {
     let error = trouble.error.clone();
     let sign_in = matches!(trouble.status, 401 | 403 | 404) && !untrack(|| page.signed_in());
     let passing = trouble.may_pass();
+    // Refused to somebody who is known: their role, and who can change it.
+    let role = (trouble.status == 403 && !sign_in).then(|| view! { <Administrators/> });
     view! {
         <div class="empty" role="alert" data-testid="trouble" data-code=error.code.clone()>
             <p>
@@ -67,10 +113,11 @@ pub fn trouble_view(trouble: &Trouble, retry: impl Fn() + 'static) -> AnyView {
             </p>
             <p class="quiet">{error.details.clone()}</p>
             <p>{error.hint.clone()}</p>
+            {role}
             <p class="meta">"code " <code>{error.code.clone()}</code></p>
             <div class="actions">
                 <button type="button" class="button" on:click=move |_| retry()>"Try again"</button>
-                {sign_in.then(|| view! { <a class="button button-primary" href="/sign-in">"Sign in"</a> })}
+                {sign_in.then(|| view! { <a class="button button-primary" href=sign_in_here()>"Sign in"</a> })}
                 {passing.then(|| view! { <span class="meta">"tried again by itself"</span> })}
             </div>
         </div>

@@ -8,6 +8,7 @@ pub mod compare;
 pub mod copied;
 pub mod cursor;
 pub mod estimate;
+pub mod importing;
 pub mod job_feed;
 pub mod job_view;
 pub mod limit;

@@ -34,6 +34,12 @@ pub enum Place {
     Audit,
     /// `/profile`
     Profile,
+    /// `/projects/import`
+    Import,
+    /// `/organization`
+    Organization,
+    /// `/invitation`
+    Invitation,
     /// No page has this address.
     Unknown,
 }
@@ -55,6 +61,7 @@ impl Place {
             ["sign-in"] => Self::SignIn,
             ["projects"] => Self::Projects,
             ["projects", "new"] => Self::NewProject,
+            ["projects", "import"] => Self::Import,
             ["projects", rest @ ..] => match rest.len() {
                 2 | 3 => Self::Project(key(rest)),
                 4 => Self::Run(key(rest)),
@@ -68,6 +75,8 @@ impl Place {
             ["catalogue"] => Self::Catalogue,
             ["audit"] => Self::Audit,
             ["profile"] => Self::Profile,
+            ["organization"] => Self::Organization,
+            ["invitation"] => Self::Invitation,
             _ => Self::Unknown,
         }
     }

@@ -3,13 +3,21 @@
 use leptos::prelude::*;
 
 use super::View;
+use crate::browser::remote::Rows;
 use crate::format::{ABSENT, count, duration, maybe};
 use crate::metrics::{HEADLINE_COLUMNS, column};
 use crate::parts::{Progress, tables};
 use crate::row::Row;
 
+/// The figures of a result, or of a job that has none yet.
 #[component]
-pub(super) fn Headline(view: View) -> impl IntoView {
+pub(super) fn Headline(
+    /// The result.
+    results: Rows,
+    /// The job, where there is one.
+    #[prop(optional)]
+    jobs: Option<Rows>,
+) -> impl IntoView {
     move || {
         let cells = |row: &Row, running: bool| {
             let row = row.clone();
@@ -33,11 +41,11 @@ pub(super) fn Headline(view: View) -> impl IntoView {
                 })
                 .collect_view()
         };
-        match view.results.first() {
+        match results.first() {
             Some(result) => {
                 view! { <dl class="metrics" data-testid="headline">{cells(&result, false)}</dl> }.into_any()
             }
-            None => match view.jobs.first() {
+            None => match jobs.and_then(Rows::first) {
                 Some(job) => {
                     view! { <dl class="metrics" data-testid="headline-empty">{cells(&job, true)}</dl> }
                         .into_any()

@@ -3,7 +3,9 @@
 mod facts;
 mod fill;
 mod headline;
+mod imported;
 mod logs;
+mod requests;
 mod telemetry;
 
 use events::api::CancelJob;
@@ -123,6 +125,8 @@ pub fn Job(org: String, project: String, workload: String, run: String, scenario
         p_run_number: run.parse().unwrap_or(0),
         p_scenario_code: scenario.clone(),
     };
+    // Nothing of a job is offered where there is none: an imported result has a page here, too.
+    let there = Memo::new(move |_| view.jobs.rows.with(|r| r.as_ref().is_none_or(|r| !r.is_empty())));
     let events_job = path.clone();
     let location = use_location();
     let events_href = move || {
@@ -135,14 +139,16 @@ pub fn Job(org: String, project: String, workload: String, run: String, scenario
     view! {
         <PageHead
             title=scenario
-            status=move || view! { <Status row=Signal::derive(move || marked(view))/> }.into_any()
+            status=move || there.get().then(|| view! { <Status row=Signal::derive(move || marked(view))/> }).into_any()
             meta=move || view.jobs.first().map(|j| head_words(&j)).into_any()
         >
-            <a class="button" href="#logs" rel="external">"Logs"</a>
-            <a class="button" href=events_href data-noscroll="" data-testid="events">"Events"</a>
+            <Show when=move || there.get()>
+                <a class="button" href="#logs" rel="external">"Logs"</a>
+                <a class="button" href=events_href.clone() data-noscroll="" data-testid="events">"Events"</a>
+            </Show>
             <Cancel what="job" rows=view.jobs arguments=cancel/>
         </PageHead>
-        {once_there(view.jobs, 8, move || super::unknown_key("job", &path), move || view! { <Body view/> }.into_any())}
+        {once_there(view.jobs, 8, move || view! { <imported::OrUnknown path=path.clone()/> }.into_any(), move || view! { <Body view org=org.clone()/> }.into_any())}
     }
     .into_any()
 }
@@ -151,7 +157,7 @@ pub fn Job(org: String, project: String, workload: String, run: String, scenario
 fn marked(view: View) -> Row {
     let mut row = view.job();
     if let Some(result) = view.results.first() {
-        for column in ["flags", "simulated", "suspicious"] {
+        for column in ["flags", "simulated", "imported", "suspicious"] {
             if let Some(value) = result.value(column) {
                 row.set(column, value.clone());
             }
@@ -177,12 +183,13 @@ fn head_words(job: &Row) -> String {
 }
 
 #[component]
-fn Body(view: View) -> impl IntoView {
+fn Body(view: View, org: String) -> impl IntoView {
     view! {
-        <headline::Headline view/>
+        <headline::Headline results=view.results jobs=view.jobs/>
         <headline::Failure view/>
         <headline::ProgressLine view/>
         <telemetry::Telemetry view/>
+        <requests::Requested view org/>
         <section aria-labelledby="logs" id="logs" class="below">
             <div class="section-head"><h2>"Logs"</h2><span class="meta">"three streams, secrets redacted by the agent"</span></div>
             <logs::Logs view/>

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use events::api::{ScenarioMatrix, WorkloadInput};
+use events::tools::{ToolCode, image_size};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -24,14 +25,28 @@ pub struct Draft {
     pub tool: String,
     /// The endpoint, for framework `openai`.
     pub endpoint: String,
+    /// The named preset of engine arguments; empty for none.
+    pub engine_args_set: String,
     /// Engine arguments, one `key=value` a line.
     pub engine_args: String,
+    /// Tool arguments, by key.
+    pub tool_args: BTreeMap<String, Value>,
+    /// The source of the inputs; empty for what the tool makes up.
+    pub prompt_source: String,
     /// Requests in flight.
     pub concurrency: BTreeSet<u32>,
     /// Prompt lengths.
     pub isl: BTreeSet<u32>,
     /// Answer lengths.
     pub osl: BTreeSet<u32>,
+    /// Turns of a conversation.
+    pub rounds: BTreeSet<u32>,
+    /// Images in a request.
+    pub images: BTreeSet<u32>,
+    /// Sizes of generated images.
+    pub image_sizes: BTreeSet<String>,
+    /// Fidelity of images that are sent.
+    pub image_details: BTreeSet<String>,
     /// Requests a scenario; empty for the default.
     pub requests: String,
     /// Whether answers are streamed.
@@ -47,12 +62,19 @@ impl Default for Draft {
             framework: String::new(),
             version: String::new(),
             quantization: String::new(),
-            tool: "metrumbench-llm".into(),
+            tool: ToolCode::MetrumbenchLlm.as_str().into(),
             endpoint: String::new(),
+            engine_args_set: String::new(),
             engine_args: String::new(),
+            tool_args: BTreeMap::new(),
+            prompt_source: String::new(),
             concurrency: BTreeSet::from([1, 2, 4]),
             isl: BTreeSet::from([128]),
             osl: BTreeSet::from([64]),
+            rounds: BTreeSet::new(),
+            images: BTreeSet::new(),
+            image_sizes: BTreeSet::new(),
+            image_details: BTreeSet::new(),
             requests: String::new(),
             streaming: true,
             keep_server: false,
@@ -60,8 +82,8 @@ impl Default for Draft {
     }
 }
 
-/// One engine argument a line: `ctx_size=4096`. Values are numbers, booleans or words.
-fn engine_args(text: &str) -> Result<BTreeMap<String, Value>, String> {
+/// One argument a line: `ctx_size=4096`. A value is JSON, or else a word; null takes the set's argument away.
+fn arguments(text: &str) -> Result<BTreeMap<String, Value>, String> {
     let mut arguments = BTreeMap::new();
     for line in text.lines().map(str::trim).filter(|l| !l.is_empty()) {
         let (key, value) = line
@@ -69,18 +91,85 @@ fn engine_args(text: &str) -> Result<BTreeMap<String, Value>, String> {
             .map(|(k, v)| (k.trim().trim_start_matches('-'), v.trim()))
             .unwrap_or((line.trim_start_matches('-'), "true"));
         if key.is_empty() {
-            return Err(format!("“{line}” names no engine argument: write key=value."));
+            return Err(format!("“{line}” names no argument: write key=value."));
         }
-        let value = serde_json::from_str::<Value>(value)
-            .ok()
-            .filter(|v| v.is_number() || v.is_boolean())
-            .unwrap_or_else(|| Value::String(value.to_owned()));
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         arguments.insert(key.replace('-', "_"), value);
     }
     Ok(arguments)
 }
 
+/// Arguments as they are typed: what [`arguments`] reads back as the same values.
+fn typed(arguments: &BTreeMap<String, Value>) -> String {
+    let line = |(key, value): (&String, &Value)| format!("{key}={}", written(value));
+    arguments.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A value as it is typed: a word as it is, unless it would be read as something else.
+pub fn written(value: &Value) -> String {
+    match value.as_str() {
+        Some(word) if word.trim() == word && !word.contains('\n') && !word.is_empty() => {
+            if serde_json::from_str::<Value>(word).is_ok() {
+                value.to_string()
+            } else {
+                word.to_owned()
+            }
+        }
+        _ => value.to_string(),
+    }
+}
+
 impl Draft {
+    /// The tool.
+    pub fn tool(&self) -> ToolCode {
+        ToolCode::of(&self.tool).unwrap_or(ToolCode::MetrumbenchLlm)
+    }
+
+    /// Another tool: what belonged to the one before goes.
+    pub fn change_tool(&mut self, tool: ToolCode) {
+        // Questions are asked once; a load is usually stepped through.
+        if (tool == ToolCode::Kyai) != (self.tool() == ToolCode::Kyai) {
+            self.concurrency = match tool {
+                ToolCode::Kyai => BTreeSet::from([1]),
+                _ => Self::default().concurrency,
+            };
+        }
+        self.tool = tool.as_str().to_owned();
+        self.tool_args.clear();
+        self.prompt_source.clear();
+        self.requests.clear();
+    }
+
+    /// Sets a tool argument, or takes it out.
+    pub fn set_tool_arg(&mut self, key: &str, value: Option<Value>) {
+        match value {
+            Some(value) => self.tool_args.insert(key.to_owned(), value),
+            None => self.tool_args.remove(key),
+        };
+    }
+
+    /// The engine arguments of one's own that can be read.
+    pub fn own_engine_args(&self) -> BTreeMap<String, Value> {
+        arguments(&self.engine_args).unwrap_or_default()
+    }
+
+    /// Writes an engine argument down, with a value to begin from, unless it is there.
+    pub fn add_engine_arg(&mut self, key: &str, value: &Value) {
+        if self.own_engine_args().contains_key(key) {
+            return;
+        }
+        if !self.engine_args.is_empty() && !self.engine_args.ends_with('\n') {
+            self.engine_args.push('\n');
+        }
+        self.engine_args.push_str(&format!("{key}={}", written(value)));
+    }
+
+    /// Requests of a scenario where none are set, from the fewest to the most among the concurrencies.
+    pub fn default_requests(&self) -> Option<(u32, u32)> {
+        let of = |c: &u32| self.tool().default_num_requests(*c);
+        Some((self.concurrency.iter().map(of).min()?, self.concurrency.iter().map(of).max()?))
+    }
+
     /// What the API is asked for, or what is still missing.
     ///
     /// # Errors
@@ -102,20 +191,21 @@ impl Draft {
         }
         let requests = match self.requests.trim() {
             "" => None,
-            text => {
-                match text.replace([' ', '\u{202f}'], "").parse::<u32>() {
-                    Ok(n) if n > 0 => Some(n),
-                    _ => {
-                        missing.push("Requests per scenario is a whole number, or empty for max(200, 10 × concurrency).".to_owned());
-                        None
-                    }
+            text => match text.replace([' ', '\u{202f}'], "").parse::<u32>() {
+                Ok(n) if n > 0 => Some(n),
+                _ => {
+                    missing.push("Requests per scenario is a whole number, or empty for as many as the concurrency needs.".to_owned());
+                    None
                 }
-            }
+            },
         };
-        let engine_args = engine_args(&self.engine_args).unwrap_or_else(|error| {
+        let engine_args = arguments(&self.engine_args).unwrap_or_else(|error| {
             missing.push(error);
             BTreeMap::new()
         });
+        if let Some(odd) = self.image_sizes.iter().find(|size| image_size(size).is_none()) {
+            missing.push(format!("“{odd}” is no image size: write WIDTHxHEIGHT, such as 1024x1024."));
+        }
         if self.framework == "openai" && word(&self.endpoint).is_none() {
             missing.push(
                 "Framework openai measures an endpoint that already runs: give its address.".to_owned(),
@@ -132,21 +222,94 @@ impl Draft {
             p_framework_version: self.version.clone(),
             p_tool_code: word(&self.tool),
             p_quantization: word(&self.quantization),
-            p_engine_args_set_code: None,
+            p_engine_args_set_code: word(&self.engine_args_set),
             p_engine_args: engine_args,
-            p_tool_args: BTreeMap::new(),
+            p_tool_args: self.tool_args.clone(),
             p_endpoint_url: (self.framework == "openai").then(|| word(&self.endpoint)).flatten(),
-            p_prompt_source_code: None,
+            p_prompt_source_code: word(&self.prompt_source),
             p_keep_server: self.keep_server,
-            p_scenarios: ScenarioMatrix {
-                p_concurrency: self.concurrency.iter().copied().collect(),
-                p_input_sequence_length: self.isl.iter().copied().collect(),
-                p_output_sequence_length: self.osl.iter().copied().collect(),
-                p_num_requests: requests,
-                p_streaming: Some(self.streaming),
-                ..ScenarioMatrix::default()
-            },
+            p_scenarios: self.matrix(requests),
         })
+    }
+
+    /// The matrix of the axes that the tool has.
+    fn matrix(&self, requests: Option<u32>) -> ScenarioMatrix {
+        let axes = self.tool().axes();
+        let numbers = |has: bool, set: &BTreeSet<u32>| -> Vec<u32> {
+            if has { set.iter().copied().collect() } else { Vec::new() }
+        };
+        let words = |has: bool, set: &BTreeSet<String>| -> Vec<String> {
+            if has { set.iter().cloned().collect() } else { Vec::new() }
+        };
+        ScenarioMatrix {
+            p_concurrency: numbers(true, &self.concurrency),
+            p_input_sequence_length: numbers(axes.lengths, &self.isl),
+            p_output_sequence_length: numbers(axes.lengths, &self.osl),
+            p_num_rounds: numbers(axes.num_rounds, &self.rounds),
+            p_num_images_batch: numbers(axes.num_images_batch, &self.images),
+            p_image_size: words(axes.image_size, &self.image_sizes),
+            p_image_detail: words(axes.image_detail, &self.image_details),
+            p_num_requests: requests,
+            p_max_tokens: None,
+            p_streaming: axes.streaming.then_some(self.streaming),
+        }
+    }
+
+    /// The draft that asks the API for just this.
+    pub fn of_input(input: &WorkloadInput) -> Self {
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let scenarios = &input.p_scenarios;
+        let set = |values: &[u32]| values.iter().copied().collect();
+        let words = |values: &[String]| values.iter().cloned().collect();
+        Self {
+            model: input.p_model_code.clone(),
+            framework: input.p_framework_code.clone(),
+            version: input.p_framework_version.clone(),
+            quantization: text(&input.p_quantization),
+            tool: input.p_tool_code.clone().unwrap_or_else(|| ToolCode::MetrumbenchLlm.as_str().into()),
+            endpoint: text(&input.p_endpoint_url),
+            engine_args_set: text(&input.p_engine_args_set_code),
+            engine_args: typed(&input.p_engine_args),
+            tool_args: input.p_tool_args.clone(),
+            prompt_source: text(&input.p_prompt_source_code),
+            concurrency: set(&scenarios.p_concurrency),
+            isl: set(&scenarios.p_input_sequence_length),
+            osl: set(&scenarios.p_output_sequence_length),
+            rounds: set(&scenarios.p_num_rounds),
+            images: set(&scenarios.p_num_images_batch),
+            image_sizes: words(&scenarios.p_image_size),
+            image_details: words(&scenarios.p_image_detail),
+            requests: scenarios.p_num_requests.map_or_else(String::new, |n| n.to_string()),
+            streaming: scenarios.p_streaming.unwrap_or(true),
+            keep_server: input.p_keep_server,
+        }
+    }
+
+    /// Sets a field of what the API is asked for, by its path (`p_engine_args.tensor_parallel_size`), or takes it out.
+    /// False where there is no such field or the value does not fit it: nothing is changed then.
+    pub fn set(&mut self, path: &str, value: Option<Value>) -> bool {
+        let Some(Ok(Value::Object(mut fields))) = self.input().ok().map(serde_json::to_value) else {
+            return false;
+        };
+        let (field, key) = path.split_once('.').map_or((path, None), |(field, key)| (field, Some(key)));
+        let place = match key {
+            None => &mut fields,
+            Some(_) => match fields.entry(field).or_insert_with(|| Value::Object(serde_json::Map::new())) {
+                Value::Object(inner) => inner,
+                _ => return false,
+            },
+        };
+        match value {
+            Some(value) => place.insert(key.unwrap_or(field).to_owned(), value),
+            None => place.remove(key.unwrap_or(field)),
+        };
+        match serde_json::from_value::<WorkloadInput>(Value::Object(fields)) {
+            Ok(input) => {
+                *self = Self::of_input(&input);
+                true
+            }
+            Err(_) => false,
+        }
     }
 
     /// The draft that would make a workload there is, with its scenarios: to be changed in one thing and run again.
@@ -155,15 +318,12 @@ impl Draft {
             scenarios.iter().filter_map(|s| s.whole(column).and_then(|n| u32::try_from(n).ok())).collect()
         };
         let requests: BTreeSet<i64> = scenarios.iter().filter_map(|s| s.whole("num_requests")).collect();
-        let engine_args = match workload.value("engine_args") {
-            Some(Value::Object(arguments)) => arguments
-                .iter()
-                .map(|(key, value)| {
-                    format!("{key}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned))
-                })
-                .collect::<Vec<_>>()
-                .join("\n"),
-            _ => String::new(),
+        let arguments = |column: &str| -> BTreeMap<String, Value> {
+            let found = workload.value(column).and_then(Value::as_object);
+            found.into_iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect()
+        };
+        let words = |column: &str| -> BTreeSet<String> {
+            scenarios.iter().filter_map(|s| s.maybe_text(column)).filter(|w| !w.is_empty()).collect()
         };
         Self {
             model: workload.text("model_code"),
@@ -172,134 +332,27 @@ impl Draft {
             quantization: workload.text("quantization"),
             tool: workload.text("tool_code"),
             endpoint: workload.text("endpoint_url"),
-            engine_args,
+            engine_args_set: workload.text("engine_args_set_code"),
+            engine_args: typed(&arguments("engine_args")),
+            tool_args: arguments("tool_args"),
+            prompt_source: workload.text("prompt_source_code"),
             concurrency: axis("concurrency"),
             isl: axis("input_sequence_length"),
             osl: axis("output_sequence_length"),
+            rounds: axis("num_rounds"),
+            images: axis("num_images_batch"),
+            image_sizes: words("image_size"),
+            image_details: words("image_detail"),
             // Where scenarios have numbers of their own, the default is what made them.
             requests: match requests.len() {
                 1 => requests.first().map_or_else(String::new, i64::to_string),
                 _ => String::new(),
             },
-            streaming: scenarios.first().is_none_or(|s| s.is("streaming")),
+            streaming: scenarios.first().is_none_or(|s| s.value("streaming").is_none() || s.is("streaming")),
             keep_server: workload.is("keep_server"),
         }
     }
-
-    /// Chooses what is sensible on a server: a model it has, and a framework it can start.
-    pub fn suit(&mut self, server: Option<&Row>, models: &[Row], frameworks: &[Row]) {
-        let has = |row: &Row, list: &str, code: &str| row.list(list).iter().any(|c| c == code);
-        if self.model.is_empty() {
-            let there =
-                models.iter().find(|m| server.is_some_and(|s| has(s, "models", &m.text("model_code"))));
-            self.model = there.or(models.first()).map(|m| m.text("model_code")).unwrap_or_default();
-        }
-        if self.framework.is_empty() {
-            // The first framework whose program the server has.
-            let there = frameworks.iter().find(|f| {
-                let program = f.list("serve_argv").into_iter().next();
-                program.is_some_and(|p| server.is_some_and(|s| has(s, "executables", &p)))
-            });
-            self.framework =
-                there.or(frameworks.first()).map(|f| f.text("framework_code")).unwrap_or_default();
-        }
-        let versions = versions(frameworks, &self.framework);
-        if !versions.contains(&self.version) {
-            self.version = versions.last().cloned().unwrap_or_default();
-        }
-    }
-}
-
-/// The versions of a framework, in the order of the catalogue.
-pub fn versions(frameworks: &[Row], code: &str) -> Vec<String> {
-    frameworks
-        .iter()
-        .filter(|f| f.text("framework_code") == code)
-        .filter_map(|f| f.maybe_text("framework_version").or_else(|| f.maybe_text("version")))
-        .collect()
-}
-
-/// Each code once, in the order of the catalogue.
-pub fn codes(rows: &[Row], column: &str) -> Vec<String> {
-    let mut codes: Vec<String> = Vec::new();
-    for row in rows {
-        let code = row.text(column);
-        if !code.is_empty() && !codes.contains(&code) {
-            codes.push(code);
-        }
-    }
-    codes
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn row(value: Value) -> Row {
-        serde_json::from_value(value).expect("a row")
-    }
-
-    #[test]
-    fn what_is_missing_is_said_in_sentences() {
-        let missing = Draft { concurrency: BTreeSet::new(), requests: "many".into(), ..Draft::default() }
-            .input()
-            .expect_err("missing");
-        assert_eq!(missing.len(), 5);
-    }
-
-    #[test]
-    fn a_fresh_draft_suits_the_server_it_is_for() {
-        let server = row(json!({"models": ["google/gemma-3-270m-it"], "executables": ["llama-server"]}));
-        let models = [
-            row(json!({"model_code": "meta-llama/Llama-3.3-70B"})),
-            row(json!({"model_code": "google/gemma-3-270m-it"})),
-        ];
-        let frameworks = [
-            row(
-                json!({"framework_code": "vllm", "framework_version": "0.28.0", "serve_argv": ["vllm", "serve"]}),
-            ),
-            row(
-                json!({"framework_code": "llama-cpp", "framework_version": "b6000", "serve_argv": ["llama-server"]}),
-            ),
-        ];
-        let mut draft = Draft::default();
-        draft.suit(Some(&server), &models, &frameworks);
-        assert_eq!(
-            (draft.model.as_str(), draft.framework.as_str(), draft.version.as_str()),
-            ("google/gemma-3-270m-it", "llama-cpp", "b6000")
-        );
-        assert!(draft.input().is_ok());
-    }
-
-    #[test]
-    fn a_clone_makes_the_same_workload_again() {
-        let workload = row(
-            json!({"model_code": "google/gemma-3-270m-it", "framework_code": "llama-cpp", "framework_version": "b6000",
-            "quantization": "q8_0", "tool_code": "metrumbench-llm", "engine_args": {"ctx_size": 4096, "flash_attn": true}}),
-        );
-        let scenario = |c: u32| {
-            row(
-                json!({"concurrency": c, "input_sequence_length": 128, "output_sequence_length": 64, "num_requests": 50, "streaming": true}),
-            )
-        };
-        let input = Draft::of(&workload, &[scenario(1), scenario(8)]).input().expect("complete");
-        assert_eq!(
-            (input.p_scenarios.p_concurrency, input.p_scenarios.p_num_requests),
-            (vec![1, 8], Some(50))
-        );
-        assert_eq!(input.p_quantization.as_deref(), Some("q8_0"));
-        assert_eq!(
-            input.p_engine_args,
-            BTreeMap::from([("ctx_size".into(), json!(4096)), ("flash_attn".into(), json!(true))])
-        );
-    }
-
-    #[test]
-    fn engine_arguments_keep_their_types() {
-        let arguments = engine_args("ctx_size=4096\n--flash-attn\ncache_type_k=q8_0").expect("arguments");
-        assert_eq!(arguments["ctx_size"], json!(4096));
-        assert_eq!(arguments["flash_attn"], json!(true));
-        assert_eq!(arguments["cache_type_k"], json!("q8_0"));
-    }
-}
+mod tests;

@@ -32,9 +32,13 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Fills a new project's form with what was kept, and keeps what is typed from now on.
-    pub(super) fn of(form: Form, org: &str) -> Self {
-        let place = form.existing.is_none().then(|| StoredValue::new(format!("draft:{org}")));
+    /// Fills the form with what was kept, and keeps what is typed from now on. A form that begins as a copy of
+    /// something (`copies`) is not kept: its address makes it again.
+    pub(super) fn of(form: Form, org: &str, copies: bool) -> Self {
+        let place = (!copies).then(|| {
+            let project = form.existing.map(|code| format!("/{}", code.get_value())).unwrap_or_default();
+            StoredValue::new(format!("draft:{org}{project}"))
+        });
         let kept = Self { form, place, restored: RwSignal::new(false), began: RwSignal::new(false) };
         let found = place
             .and_then(|place| stored(&place.get_value()))
@@ -74,9 +78,12 @@ impl Kept {
         self.form.name.set(typed.name);
         self.form.visibility.set(typed.visibility);
         self.form.server.set(typed.server);
-        let cards = typed.workloads.into_iter().zip(1..).map(|(draft, id)| Card::new(id, draft)).collect();
+        // Cards of their own: one with the number of another would be taken for it, and show what that one holds.
+        let first = self.form.cards.with_untracked(|c| c.iter().map(|c| c.id).max().unwrap_or(0)) + 1;
+        let cards =
+            typed.workloads.into_iter().zip(first..).map(|(draft, id)| Card::new(id, draft)).collect();
         self.form.cards.set(cards);
-        self.form.active.set(1);
+        self.form.active.set(first);
     }
 
     fn keep(self, typed: &Typed) {
@@ -104,7 +111,7 @@ impl Kept {
     fn start_afresh(self) {
         self.forget();
         self.fill(Typed {
-            name: String::new(),
+            name: self.form.existing.map(|code| code.get_value()).unwrap_or_default(),
             visibility: ProjectVisibility::Organization,
             server: String::new(),
             workloads: vec![Draft::default()],

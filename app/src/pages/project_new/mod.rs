@@ -1,21 +1,28 @@
 //! New project: one page from a question to running jobs; readiness and commands while one types.
 
+mod choices;
+mod controls;
+mod cures;
 mod draft;
+mod engine;
+mod fields;
 mod kept;
 mod readiness;
 mod save;
 mod workload;
 
+use crate::browser::route::use_location;
+use events::access::Role;
 use events::api::Readiness;
 use events::keys::code_from_name;
 use events::project::ProjectVisibility;
+use events::tools::ToolCode;
 use leptos::prelude::*;
 
 use self::draft::Draft;
 use crate::browser::api::Trouble;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
-use crate::browser::route::use_location;
 use crate::parts::PageHead;
 use crate::parts::states::Forbidden;
 use crate::state::live;
@@ -46,6 +53,8 @@ struct Card {
     /// Something changed since the readiness shown was asked for.
     checking: RwSignal<bool>,
     trouble: RwSignal<Option<Trouble>>,
+    /// Rises when readiness must be asked for anew although nothing was typed.
+    again: RwSignal<u32>,
 }
 
 impl Card {
@@ -56,6 +65,7 @@ impl Card {
             readiness: RwSignal::new(None),
             checking: RwSignal::new(false),
             trouble: RwSignal::new(None),
+            again: RwSignal::new(0),
         }
     }
 }
@@ -87,7 +97,7 @@ impl Form {
 }
 
 /// The page that makes a project, or adds a workload to one (`?project=code`), as a clone of one there is
-/// (`?workload=code`).
+/// (`?workload=code`), where another tool is asked for (`?tool=code`) driven by that.
 #[component]
 pub fn NewProject() -> impl IntoView {
     let page = Page::expect();
@@ -95,6 +105,12 @@ pub fn NewProject() -> impl IntoView {
     let query = Query::parse(&location.search.get_untracked());
     let existing = query.get("project").map(str::to_owned);
     let cloned = existing.clone().zip(query.get("workload").map(str::to_owned));
+    let tool = query.get("tool").and_then(ToolCode::of);
+    let title = if existing.is_none() { "New project" } else { "New workload" };
+    if !page.may(Role::Member) {
+        return view! { <PageHead title/><Forbidden what="make projects and run benchmarks" role=Role::Member/> }
+            .into_any();
+    }
     let form = Form {
         name: RwSignal::new(existing.clone().unwrap_or_default()),
         visibility: RwSignal::new(ProjectVisibility::Organization),
@@ -108,21 +124,34 @@ pub fn NewProject() -> impl IntoView {
     let frameworks = use_rows(|| Some("/api/v_frameworks?order=framework_code.asc&limit=500".into()));
     let tools = use_rows(|| Some("/api/v_tools?order=tool_code.asc".into()));
     let servers = use_rows(|| Some("/api/v_servers?removed=is.false&order=server.asc".into()));
+    let choices = workload::Choices {
+        models,
+        frameworks,
+        tools,
+        sets: use_rows(|| {
+            Some("/api/v_framework_engine_args_sets?archived=is.false&order=set_code.asc&limit=2000&select=set_code,framework_code,model_code,model_family,gpu_count,verified".into())
+        }),
+        prompts: use_rows(|| Some("/api/v_prompt_sources?order=prompt_source_code.asc&limit=500".into())),
+    };
     let projects = use_rows(|| Some("/api/v_projects?select=project_code&limit=1000".into()));
     let org = page.org_now();
     if !org.is_empty() {
         keep_live(servers, vec![format!("{org}:server")], live::fold_server, |e| live::kind(e) == "server");
     }
-    let kept = kept::Kept::of(form, &org);
+    let kept = kept::Kept::of(form, &org, cloned.is_some());
     let clone_there = RwSignal::new(cloned.is_none());
     if let Some((project, workload)) = cloned {
-        clone_workload(form, &project, &workload, clone_there);
+        clone_workload(form, &project, &workload, tool, clone_there);
     }
     // The first sensible choice, once it is known what there is.
     Effect::new(move |_| {
-        let (Some(models), Some(frameworks), Some(servers), true) =
-            (models.rows.get(), frameworks.rows.get(), servers.rows.get(), clone_there.get())
-        else {
+        let (Some(models), Some(frameworks), Some(tools), Some(servers), true) = (
+            models.rows.get(),
+            frameworks.rows.get(),
+            tools.rows.get(),
+            servers.rows.get(),
+            clone_there.get(),
+        ) else {
             return;
         };
         let gone = form.server.with_untracked(|s| !servers.iter().any(|row| row.text("server") == *s));
@@ -133,17 +162,12 @@ pub fn NewProject() -> impl IntoView {
         let chosen = form.server.get_untracked();
         let server = servers.iter().find(|s| s.text("server") == chosen);
         for card in form.cards.get() {
-            card.draft.update(|draft| draft.suit(server, &models, &frameworks));
+            card.draft.update(|draft| draft.suit(server, &models, &frameworks, &tools));
         }
         kept.begin();
     });
 
-    if !untrack(|| page.signed_in()) {
-        return view! { <PageHead title="New project"/><Forbidden what="make projects and run benchmarks"/> }
-            .into_any();
-    }
     let new = form.existing.is_none();
-    let title = if new { "New project" } else { "New workload" };
     let keys = Memo::new(move |_| form.cards.with(|cards| cards.iter().map(|c| c.id).collect::<Vec<_>>()));
     let shown = Memo::new(move |_| form.shown());
     let card = move |id: u32| form.cards.with_untracked(|c| c.iter().find(|c| c.id == id).copied());
@@ -154,7 +178,7 @@ pub fn NewProject() -> impl IntoView {
                 <kept::Restored kept/>
                 <ProjectFields form projects/>
                 <For each=move || keys.get() key=|id| *id let:id>
-                    {card(id).map(|card| view! { <workload::Workload form card models frameworks tools servers/> })}
+                    {card(id).map(|card| view! { <workload::Workload form card choices servers/> })}
                 </For>
                 {new.then(|| view! {
                     <div class="actions below">
@@ -168,7 +192,7 @@ pub fn NewProject() -> impl IntoView {
             </div>
             <div class="span-4 sticky-side stack">
                 {move || shown.get().map(|card| view! {
-                    <readiness::ReadinessPanel form card/>
+                    <readiness::ReadinessPanel form card choices servers/>
                     <readiness::Scenarios form card servers/>
                 })}
                 <save::Actions form servers kept/>
@@ -179,7 +203,7 @@ pub fn NewProject() -> impl IntoView {
 }
 
 /// Fills the form with a workload there is; `there` says when.
-fn clone_workload(form: Form, project: &str, workload: &str, there: RwSignal<bool>) {
+fn clone_workload(form: Form, project: &str, workload: &str, tool: Option<ToolCode>, there: RwSignal<bool>) {
     let of = format!("project_code=eq.{}&workload_code=eq.{}", percent(project), percent(workload));
     let asked = of.clone();
     let workloads = use_rows(move || Some(format!("/api/v_workloads?{asked}&limit=1")));
@@ -195,10 +219,13 @@ fn clone_workload(form: Form, project: &str, workload: &str, there: RwSignal<boo
             }
             return;
         };
-        if let Some(workload) = workload.first()
-            && let Some(card) = form.cards.with_untracked(|cards| cards.first().copied())
-        {
-            card.draft.set(Draft::of(workload, &scenarios));
+        let card = form.cards.with_untracked(|cards| cards.first().copied());
+        if let (Some(workload), Some(card)) = (workload.first(), card) {
+            let mut draft = Draft::of(workload, &scenarios);
+            if let Some(tool) = tool {
+                draft.change_tool(tool);
+            }
+            card.draft.set(draft);
         }
         there.set(true);
     });

@@ -1,17 +1,19 @@
 //! Readiness while one types: every rule with its cures, the commands as they would run, the scenarios.
 
-use events::api::{CheckReadiness, Readiness};
-use events::tools::ToolCode;
+use events::api::{CheckReadiness, Readiness, ReadinessCheck};
 use events::workload::ScenarioSpec;
 use leptos::prelude::*;
+use serde_json::Value;
 use wasm_bindgen_futures::spawn_local;
 
+use super::cures::check_row;
+use super::workload::Choices;
 use super::{Card, Form};
 use crate::browser::api;
 use crate::browser::remote::{Rows, use_rows};
-use crate::format::{count, duration, maybe_count};
+use crate::format::{ABSENT, count, counted, duration, maybe_count};
 use crate::parts::{CopyButton, command, shell};
-use crate::state::estimate::estimate;
+use crate::state::estimate::{Estimate, estimate};
 use crate::state::report::percent;
 
 /// Asks for readiness a moment after the last change.
@@ -28,6 +30,7 @@ pub(super) fn check_while_typing(form: Form, card: Card, servers: Rows) {
     });
     let turn = StoredValue::new(0u32);
     Effect::new(move |_| {
+        card.again.track();
         let Some(question) = question.get() else {
             card.readiness.set(None);
             card.checking.set(false);
@@ -96,8 +99,8 @@ pub(super) fn Commands(card: Card) -> impl IntoView {
 }
 
 #[component]
-pub(super) fn ReadinessPanel(form: Form, card: Card) -> impl IntoView {
-    let verdict = move || {
+pub(super) fn ReadinessPanel(form: Form, card: Card, choices: Choices, servers: Rows) -> impl IntoView {
+    let verdict = Memo::new(move |_| {
         if card.checking.get() {
             return ("queued", "checking".to_owned());
         }
@@ -113,15 +116,41 @@ pub(super) fn ReadinessPanel(form: Form, card: Card) -> impl IntoView {
                 }
             }
         })
-    };
+    });
     let missing = move || card.draft.with(|d| d.input().err().unwrap_or_default());
+    let heading = NodeRef::<leptos::html::H2>::new();
+    // A cure that is a button changes the form; the button goes with its check, and the focus to the heading.
+    let set = Callback::new(move |(field, value): (String, Option<Value>)| {
+        choices.change(card, form, servers, |draft| {
+            draft.set(&field, value);
+        });
+        if let Some(heading) = heading.get_untracked() {
+            let _ = heading.focus();
+        }
+    });
+    let of = move || {
+        let place = form.cards.with(|c| (c.len() > 1).then(|| c.iter().position(|c| c.id == card.id)));
+        place.flatten().map(|n| view! { <span class="meta">{format!("of workload {}", n + 1)}</span> })
+    };
+    // What stands in the way comes first; the order of the rules otherwise.
+    let checks = move || {
+        let mut checks = card.readiness.with(|r| r.as_ref().map(|r| r.checks.clone()).unwrap_or_default());
+        checks.sort_by_key(|c| match c.result.as_str() {
+            "fails" => 0,
+            "warning" => 1,
+            _ => 2,
+        });
+        checks
+    };
+    // One that says the same as before stays where it is, with the focus on it.
+    let key = |c: &ReadinessCheck| serde_json::to_string(c).unwrap_or_else(|_| c.rule.clone());
     view! {
-        <section aria-labelledby="readiness" aria-live="polite" data-testid="readiness">
+        <section aria-labelledby="readiness" data-testid="readiness">
             <div class="section-head">
-                <h2 id="readiness">"Readiness"</h2>
-                {move || form.cards.with(|c| (c.len() > 1).then(|| c.iter().position(|c| c.id == card.id))).flatten().map(|n| view! { <span class="meta">{format!("of workload {}", n + 1)}</span> })}
-                <span class="push">
-                    <span class="status" data-status=move || verdict().0 data-testid="readiness-verdict">{move || verdict().1}</span>
+                <h2 id="readiness" tabindex="-1" node_ref=heading>"Readiness"</h2>
+                {of}
+                <span class="push" role="status">
+                    <span class="status" data-status=move || verdict.get().0 data-testid="readiness-verdict">{move || verdict.get().1}</span>
                 </span>
             </div>
             <ul class="checks">
@@ -135,30 +164,9 @@ pub(super) fn ReadinessPanel(form: Form, card: Card) -> impl IntoView {
                         </div>
                     </li>
                 })}
-                {move || card.readiness.with(|r| r.iter().flat_map(|r| &r.checks).map(check_row).collect_view())}
+                <For each=checks key=key let:check>{check_row(&check, card, set)}</For>
             </ul>
         </section>
-    }
-    .into_any()
-}
-
-fn check_row(check: &events::api::ReadinessCheck) -> AnyView {
-    let (mark, word) = match check.result.as_str() {
-        "ok" => ("completed", "ok"),
-        "fails" => ("failed", "fails"),
-        "warning" => ("flagged", "look"),
-        _ => ("queued", "open"),
-    };
-    let cures = check.cures.iter().map(|c| view! { <li>{c.clone()}</li> }).collect_view();
-    view! {
-        <li data-rule=check.rule.clone() data-result=check.result.clone()>
-            <div class="checks-row">
-                <span class="status" data-status=mark>{word}</span>
-                <span>{check.title.clone()}</span>
-                <span class="meta">{check.message.clone()}</span>
-            </div>
-            {(!check.cures.is_empty()).then(|| view! { <ul class="cure-list">{cures}</ul> })}
-        </li>
     }
     .into_any()
 }
@@ -169,7 +177,7 @@ fn use_estimate(
     card: Card,
     servers: Rows,
     rolled: Memo<Vec<ScenarioSpec>>,
-) -> Memo<Option<String>> {
+) -> Memo<Option<Estimate>> {
     let request = Memo::new(move |_| {
         let chosen = form.server.get();
         let server =
@@ -177,10 +185,12 @@ fn use_estimate(
         card.draft.with(|d| {
             (!d.model.is_empty()).then(|| {
                 format!(
-                    "/api/v_benchmark_results?model_code=eq.{}&framework_code=eq.{}&config_code=eq.{}&hostname=eq.{}&status=eq.completed\
-                     &select=concurrency,input_sequence_length,output_sequence_length,requests_per_second&order=finished_at.desc.nullslast&limit=500",
+                    "/api/v_benchmark_results?model_code=eq.{}&framework_code=eq.{}&tool_code=eq.{}&config_code=eq.{}&hostname=eq.{}&status=eq.completed\
+                     &select=concurrency,input_sequence_length,output_sequence_length,num_images_batch,image_size,requests_per_second\
+                     &order=finished_at.desc.nullslast&limit=500",
                     percent(&d.model),
                     percent(&d.framework),
+                    percent(&d.tool),
                     percent(&server.text("config_code")),
                     percent(&server.text("hostname"))
                 )
@@ -188,61 +198,74 @@ fn use_estimate(
         })
     });
     let past = use_rows(move || request.get());
-    Memo::new(move |_| {
-        let found = rolled.with(|scenarios| past.rows.with(|rows| estimate(scenarios, rows.as_deref()?)))?;
-        let all = if found.known == found.scenarios {
-            String::new()
-        } else {
-            format!(" for {} of {} scenarios; nothing like the others ran here", found.known, found.scenarios)
-        };
-        Some(format!("about {}{all}, from past results on this server", duration(found.seconds)))
-    })
+    Memo::new(move |_| rolled.with(|scenarios| past.rows.with(|rows| estimate(scenarios, rows.as_deref()?))))
+}
+
+/// The estimate in words.
+fn estimate_words(found: &Estimate) -> String {
+    let all = if found.known == found.each.len() {
+        String::new()
+    } else {
+        format!(" for {} of {} scenarios; nothing like the others ran here", found.known, found.each.len())
+    };
+    format!("about {}{all}, from past results on this server", duration(found.seconds))
 }
 
 #[component]
 pub(super) fn Scenarios(form: Form, card: Card, servers: Rows) -> impl IntoView {
     let rolled = Memo::new(move |_| {
-        card.draft.with(|d| {
-            let Ok(input) = d.input() else { return Vec::new() };
-            let tool =
-                input.p_tool_code.as_deref().and_then(ToolCode::of).unwrap_or(ToolCode::MetrumbenchLlm);
-            input.p_scenarios.roll_out(tool)
-        })
+        card.draft.with(|d| d.input().map(|i| i.p_scenarios.roll_out(d.tool())).unwrap_or_default())
     });
     let estimate = use_estimate(form, card, servers, rolled);
+    // The axes that have several values, multiplied.
     let product = move || {
-        card.draft.with(|d| {
-            [d.concurrency.len(), d.isl.len().max(1), d.osl.len().max(1)].map(|n| n.to_string()).join(" × ")
-        })
+        let input = card.draft.with(|d| d.input().map(|i| i.p_scenarios)).ok()?;
+        let sizes = [
+            input.p_image_detail.len(),
+            input.p_image_size.len(),
+            input.p_num_images_batch.len(),
+            input.p_num_rounds.len(),
+            input.p_input_sequence_length.len(),
+            input.p_output_sequence_length.len(),
+            input.p_concurrency.len(),
+        ];
+        let several: Vec<String> = sizes.iter().filter(|n| **n > 1).map(ToString::to_string).collect();
+        (several.len() > 1).then(|| several.join(" × "))
+    };
+    let tokens = Memo::new(move |_| card.draft.with(|d| d.tool().axes().lengths));
+    let row = move |n: usize, s: &ScenarioSpec| {
+        let context =
+            s.input_sequence_length.zip(s.output_sequence_length).map(|(i, o)| i64::from(i) + i64::from(o));
+        let time = estimate.with(|e| e.as_ref().and_then(|e| e.each.get(n).copied().flatten())).map(duration);
+        view! {
+            <tr>
+                <th scope="row" class="key">{s.code()}</th>
+                <td class="number">{count(i64::from(s.num_requests))}</td>
+                {tokens.get().then(|| view! { <td class="number">{maybe_count(context)}</td> })}
+                <td class="number">{time.unwrap_or_else(|| ABSENT.to_owned())}</td>
+            </tr>
+        }
     };
     view! {
         <section aria-labelledby="scenarios" data-testid="scenarios">
             <div class="section-head">
-                <h2 id="scenarios">{move || match rolled.with(Vec::len) { 1 => "1 scenario".to_owned(), n => format!("{n} scenarios") }}</h2>
+                <h2 id="scenarios">{move || counted(rolled.with(Vec::len) as i64, "scenario")}</h2>
                 <span class="meta">{product}</span>
             </div>
-            <p class="meta one-line" data-testid="estimate">{move || estimate.get().unwrap_or_else(|| "no past result on this server to estimate the time from".to_owned())}</p>
-            <div class="scenario-scroll">
+            <p class="meta one-line" data-testid="estimate">{move || estimate.with(|e| e.as_ref().map(estimate_words)).unwrap_or_else(|| "no past result on this server to estimate the time from".to_owned())}</p>
+            <div class="scenario-scroll" tabindex="0" role="region" aria-label="Scenarios as they will run">
                 <table class="data-table keep-shape">
                     <caption class="visually-hidden">"Scenarios"</caption>
                     <thead>
                         <tr>
                             <th scope="col">"Scenario"</th>
                             <th scope="col" class="number">"Requests"</th>
-                            <th scope="col" class="number">"Context"</th>
+                            {move || tokens.get().then(|| view! { <th scope="col" class="number">"Context"</th> })}
+                            <th scope="col" class="number">"Estimate"</th>
                         </tr>
                     </thead>
                     <tbody>
-                        {move || rolled.with(|list| list.iter().map(|s| {
-                            let context = s.input_sequence_length.zip(s.output_sequence_length).map(|(i, o)| i64::from(i) + i64::from(o));
-                            view! {
-                                <tr>
-                                    <th scope="row" class="key">{s.code()}</th>
-                                    <td class="number">{count(i64::from(s.num_requests))}</td>
-                                    <td class="number">{maybe_count(context)}</td>
-                                </tr>
-                            }
-                        }).collect_view())}
+                        {move || rolled.with(|list| list.iter().enumerate().map(|(n, s)| row(n, s)).collect_view())}
                     </tbody>
                 </table>
             </div>

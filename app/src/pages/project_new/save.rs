@@ -1,7 +1,8 @@
-//! Saving, and starting the first run.
+//! Saving, and starting the first runs.
 
-use events::api::{CreateProject, CreateWorkload, StartRun};
+use events::api::{CommandReply, CreateProject, CreateWorkload, ExecuteOn, StartRun, WorkloadInput};
 use leptos::prelude::*;
+use serde_json::Value;
 use wasm_bindgen_futures::spawn_local;
 
 use super::Form;
@@ -13,45 +14,60 @@ use crate::browser::remote::Rows;
 use crate::browser::route::{NavigateOptions, use_navigate};
 use crate::row::Row;
 
+/// What came of saving.
+enum Outcome {
+    /// Done: where to go, a path below the organisation's.
+    Done(String),
+    /// Nothing was saved.
+    Refused(Trouble),
+    /// Saved as the project of this path, but not all of it started.
+    NotStarted(String, Trouble),
+}
+
 #[component]
 pub(super) fn Actions(form: Form, servers: Rows, kept: Kept) -> impl IntoView {
     let page = Page::expect();
     let navigate = use_navigate();
     let save_trouble = RwSignal::new(None::<Trouble>);
+    // Where it was saved, if something went wrong afterwards.
+    let saved = RwSignal::new(None::<String>);
     let ready = Memo::new(move |_| {
-        form.cards.with(|cards| {
-            cards.len() == 1
-                && cards
-                    .iter()
-                    .all(|c| !c.checking.get() && c.readiness.with(|r| r.as_ref().is_some_and(|r| r.ready)))
-        })
+        let is =
+            |c: &super::Card| !c.checking.get() && c.readiness.with(|r| r.as_ref().is_some_and(|r| r.ready));
+        form.cards.with(|cards| !cards.is_empty() && cards.iter().all(is))
     });
     let complete = Memo::new(move |_| {
-        let cards = form
-            .cards
-            .with(|cards| !cards.is_empty() && cards.iter().all(|c| c.draft.with(|d| d.input().is_ok())));
+        let filled = |c: &super::Card| c.draft.with(|d| d.input().is_ok());
+        let cards = form.cards.with(|cards| !cards.is_empty() && cards.iter().all(filled));
         cards && !form.code().is_empty()
     });
+    let may_save = Memo::new(move |_| complete.get() && !form.busy.get() && saved.with(Option::is_none));
+    let org = StoredValue::new(page.org_now());
     let save = move |execute: bool| {
-        if form.busy.get_untracked() || !complete.get_untracked() || (execute && !ready.get_untracked()) {
+        if !may_save.get_untracked() || (execute && !ready.get_untracked()) {
             return;
         }
         form.busy.set(true);
         save_trouble.set(None);
         let navigate = navigate.clone();
-        let org = page.org_now();
         let chosen = form.server.get_untracked();
         let server =
             servers.rows.with_untracked(|r| r.iter().flatten().find(|s| s.text("server") == chosen).cloned());
         spawn_local(async move {
             let outcome = store(form, page, execute.then_some(server).flatten()).await;
             form.busy.try_set(false);
+            if !matches!(outcome, Outcome::Refused(_)) {
+                kept.forget();
+            }
             match outcome {
-                Ok(path) => {
-                    kept.forget();
-                    navigate(&format!("/projects/{org}/{path}"), NavigateOptions::default());
+                Outcome::Done(path) => {
+                    navigate(&format!("/projects/{}/{path}", org.get_value()), NavigateOptions::default());
                 }
-                Err(trouble) => {
+                Outcome::Refused(trouble) => {
+                    save_trouble.try_set(Some(trouble));
+                }
+                Outcome::NotStarted(path, trouble) => {
+                    saved.try_set(Some(path));
                     save_trouble.try_set(Some(trouble));
                 }
             }
@@ -61,34 +77,46 @@ pub(super) fn Actions(form: Form, servers: Rows, kept: Kept) -> impl IntoView {
     let why_not = move || match (complete.get(), ready.get()) {
         (false, _) if form.code().is_empty() => "needs a name".to_owned(),
         (false, _) => "needs the open fields".to_owned(),
-        (_, false) if form.cards.with(|c| c.len() > 1) => {
-            "several workloads: save them, then execute each from the project’s page".to_owned()
-        }
         (_, false) => form
-            .shown()
-            .and_then(|card| (!card.checking.get()).then(|| card.readiness.get()).flatten())
-            .map_or_else(|| "checking".to_owned(), |r| format!("needs all {} checks", r.checks.len())),
+            .cards
+            .with(|cards| {
+                let fails = |c: &super::Card| {
+                    let checks = c.readiness.with(|r| r.as_ref().map(|r| (r.ready, r.checks.len())));
+                    checks.filter(|(ready, _)| !ready && !c.checking.get()).map(|(_, n)| n)
+                };
+                cards.iter().enumerate().find_map(|(n, c)| Some((n, fails(c)?, cards.len())))
+            })
+            .map_or_else(
+                || "checking".to_owned(),
+                |(n, checks, cards)| match cards {
+                    1 => format!("needs all {checks} checks"),
+                    _ => format!("workload {} needs all its checks", n + 1),
+                },
+            ),
         _ => String::new(),
     };
     view! {
         <div>
             <div class="actions">
-                <button type="button" class="button" data-testid="save" aria-disabled=move || (!complete.get()).to_string() on:click=move |_| save(false)>"Save"</button>
+                <button type="button" class="button" data-testid="save" aria-disabled=move || (!may_save.get()).to_string() on:click=move |_| save(false)>"Save"</button>
                 <button
                     type="button"
                     class="button button-primary"
                     data-testid="save-and-execute"
-                    aria-disabled=move || (!complete.get() || !ready.get() || form.busy.get()).to_string()
+                    aria-disabled=move || (!may_save.get() || !ready.get()).to_string()
                     on:click=move |_| save_and_run(true)
                 >
                     {move || if form.busy.get() { "Saving" } else { "Save and Execute" }}
                 </button>
                 <span class="meta">{why_not}</span>
             </div>
-            <div role="alert">
+            <div role="alert" data-testid="save-trouble">
                 {move || save_trouble.get().map(|t| view! {
                     <p class="one-line"><span class="status" data-status="failed">{t.error.message}</span></p>
                     <p class="meta">{t.error.details}" "{t.error.hint}</p>
+                })}
+                {move || saved.get().map(|path| view! {
+                    <p class="one-line">"It is saved, and was not started: "<a class="link key" href=format!("/projects/{}/{path}", org.get_value())>{path.clone()}</a></p>
                 })}
             </div>
         </div>
@@ -96,59 +124,80 @@ pub(super) fn Actions(form: Form, servers: Rows, kept: Kept) -> impl IntoView {
     .into_any()
 }
 
-/// Saves; starts a run where a server is given. Answers where to go: `project` or `project/workload/run`.
-async fn store(form: Form, page: Page, server: Option<Row>) -> Result<String, Trouble> {
-    let mut inputs = Vec::new();
-    for card in form.cards.get_untracked() {
-        inputs.push(card.draft.with_untracked(Draft::input).map_err(|missing| Trouble {
-            status: 0,
-            error: events::api::ApiError {
-                code: "incomplete".into(),
-                message: missing.join(" "),
-                details: None,
-                hint: None,
-            },
-        })?);
-    }
+fn inputs(form: Form) -> Result<Vec<WorkloadInput>, Trouble> {
+    let cards = form.cards.get_untracked();
+    let read = |card: super::Card| {
+        card.draft
+            .with_untracked(Draft::input)
+            .map_err(|missing| Trouble::of_page("incomplete", &missing.join(" "), ""))
+    };
+    cards.into_iter().map(read).collect()
+}
+
+fn word(reply: &CommandReply, key: &str) -> Option<String> {
+    reply.keys.get(key).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// Saves; starts a run of every workload where a server is given.
+async fn store(form: Form, page: Page, server: Option<Row>) -> Outcome {
+    let inputs = match inputs(form) {
+        Ok(inputs) => inputs,
+        Err(trouble) => return Outcome::Refused(trouble),
+    };
     let code = form.code();
-    let (reply, workload) = if form.existing.is_some() {
-        let Some(input) = inputs.pop() else { return Ok(code) };
-        let reply = api::command(
-            "create_workload",
-            &CreateWorkload { p_project_code: code.clone(), p_workload: input },
-        )
-        .await?;
-        let workload = reply.keys.get("workload_code").and_then(|v| v.as_str()).map(str::to_owned);
-        (reply, workload)
+    let one = inputs.len() == 1;
+    let answer = if form.existing.is_some() {
+        let Some(p_workload) = inputs.into_iter().next() else { return Outcome::Done(code) };
+        api::command("create_workload", &CreateWorkload { p_project_code: code.clone(), p_workload }).await
     } else {
         let arguments = CreateProject {
             p_project_code: None,
             p_name: form.name.get_untracked().trim().to_owned(),
             p_visibility: form.visibility.get_untracked(),
             p_workloads: inputs,
-            p_execute: None,
+            // One workload is saved and executed as one; of several each run is started by itself.
+            p_execute: server.as_ref().filter(|_| one).map(|server| ExecuteOn {
+                p_config_code: server.text("config_code"),
+                p_hostname: server.text("hostname"),
+            }),
         };
-        let reply = api::command("create_project", &arguments).await?;
-        let first = reply
-            .keys
-            .get("workload_codes")
-            .and_then(|v| v.get(0))
-            .and_then(|v| v.as_str())
-            .map(str::to_owned);
-        (reply, first)
+        api::command("create_project", &arguments).await
+    };
+    let reply = match answer {
+        Ok(reply) => reply,
+        Err(trouble) => return Outcome::Refused(trouble),
     };
     page.live.must_reach(reply.position);
-    let project = reply.keys.get("project_code").and_then(|v| v.as_str()).map_or(code, str::to_owned);
-    let (Some(server), Some(workload)) = (server, workload) else { return Ok(project) };
-    let arguments = StartRun {
-        p_project_code: project.clone(),
-        p_workload_code: workload.clone(),
-        p_config_code: server.text("config_code"),
-        p_hostname: server.text("hostname"),
-        p_scenario_codes: None,
+    let project = word(&reply, "project_code").unwrap_or(code);
+    let mut workloads: Vec<String> = word(&reply, "workload_code").into_iter().collect();
+    let several = reply.keys.get("workload_codes").and_then(Value::as_array);
+    workloads.extend(several.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
+    let run_path = |workload: &str, reply: &CommandReply| {
+        let run = reply.keys.get("run_number").map(ToString::to_string);
+        run.map(|run| format!("{project}/{workload}/{run}"))
     };
-    let started = api::command("start_run", &arguments).await?;
-    page.live.must_reach(started.position);
-    let run = started.keys.get("run_number").map(ToString::to_string).unwrap_or_default();
-    Ok(format!("{project}/{workload}/{run}"))
+    if let Some(path) = workloads.first().and_then(|workload| run_path(workload, &reply)) {
+        return Outcome::Done(path);
+    }
+    let Some(server) = server else { return Outcome::Done(project) };
+    let mut path = project.clone();
+    for workload in &workloads {
+        let arguments = StartRun {
+            p_project_code: project.clone(),
+            p_workload_code: workload.clone(),
+            p_config_code: server.text("config_code"),
+            p_hostname: server.text("hostname"),
+            p_scenario_codes: None,
+        };
+        match api::command("start_run", &arguments).await {
+            Ok(started) => {
+                page.live.must_reach(started.position);
+                if let Some(run) = run_path(workload, &started).filter(|_| workloads.len() == 1) {
+                    path = run;
+                }
+            }
+            Err(trouble) => return Outcome::NotStarted(project, trouble),
+        }
+    }
+    Outcome::Done(path)
 }

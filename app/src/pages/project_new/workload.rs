@@ -1,68 +1,73 @@
 //! The workload as it is filled in: what is served, by what, and the traffic.
 
 use events::keys::code_from_name;
+use events::tools::{FEWEST_ROUNDS, IMAGE_DETAILS, ToolCode, WorkloadKind, image_size};
 use leptos::prelude::*;
 
-use super::draft::{codes, versions};
+use super::choices::{codes, frameworks_of, models_of, quantizations, set_options, source_options, versions};
+use super::controls::{Chips, flip, select, suggested};
+use super::draft::Draft;
+use super::engine::{InForce, Own};
+use super::fields::ToolFields;
 use super::readiness::check_while_typing;
 use super::{Card, Form};
 use crate::browser::remote::Rows;
-use crate::format::maybe_count;
+use crate::format::{count, maybe_count};
 use crate::row::Row;
 
 const CONCURRENCY: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 const ISL: [u32; 5] = [128, 256, 512, 1024, 2048];
 const OSL: [u32; 5] = [32, 64, 128, 256, 512];
+const ROUNDS: [u32; 4] = [5, 10, 25, 50];
+const IMAGES: [u32; 3] = [1, 2, 4];
+const IMAGE_SIZES: [&str; 2] = ["512x512", "1024x1024"];
 
-/// A choice among codes.
-fn select(
-    testid: &'static str,
-    label: &'static str,
-    class: &'static str,
-    value: impl Fn() -> String + Copy + Send + Sync + 'static,
-    options: impl Fn() -> Vec<(String, String)> + Copy + Send + Sync + 'static,
-    set: impl Fn(String) + Copy + 'static,
-) -> AnyView {
-    let class = format!("field {class}");
-    view! {
-        <label class=class>
-            <span class="field-label">{label}</span>
-            <select class="control" data-testid=testid prop:value=value on:change=move |event| set(event_target_value(&event))>
-                {move || {
-                    let chosen = value();
-                    options()
-                        .into_iter()
-                        .map(|(code, word)| view! { <option value=code.clone() selected=code == chosen>{word}</option> })
-                        .collect_view()
-                }}
-            </select>
-        </label>
+/// What can be chosen; copied freely.
+#[derive(Clone, Copy)]
+pub(super) struct Choices {
+    /// The models of the catalogue.
+    pub(super) models: Rows,
+    /// Its frameworks.
+    pub(super) frameworks: Rows,
+    /// Its tools.
+    pub(super) tools: Rows,
+    /// Its sets of engine arguments.
+    pub(super) sets: Rows,
+    /// The sources of inputs.
+    pub(super) prompts: Rows,
+}
+
+impl Choices {
+    /// Changes a draft, and then what no longer goes with it.
+    pub(super) fn change(self, card: Card, form: Form, servers: Rows, change: impl FnOnce(&mut Draft)) {
+        let rows = |rows: Rows| rows.rows.get_untracked().unwrap_or_default();
+        let chosen = form.server.get_untracked();
+        let servers = rows(servers);
+        let server = servers.iter().find(|s| s.text("server") == chosen);
+        card.draft.update(|draft| {
+            change(draft);
+            draft.suit(server, &rows(self.models), &rows(self.frameworks), &rows(self.tools));
+        });
     }
-    .into_any()
 }
 
 #[component]
-pub(super) fn Workload(
-    form: Form,
-    card: Card,
-    models: Rows,
-    frameworks: Rows,
-    tools: Rows,
-    servers: Rows,
-) -> impl IntoView {
+pub(super) fn Workload(form: Form, card: Card, choices: Choices, servers: Rows) -> impl IntoView {
     let draft = card.draft;
     check_while_typing(form, card, servers);
     let place = move || form.cards.with(|cards| cards.iter().position(|c| c.id == card.id).unwrap_or(0) + 1);
     let several = move || form.cards.with(|cards| cards.len() > 1);
     let id = format!("workload-{}", card.id);
-    // Radio buttons of one workload are a group of their own.
-    let streaming = format!("streaming-{}", card.id);
-    let same = |list: Vec<String>| list.into_iter().map(|c| (c.clone(), c)).collect::<Vec<_>>();
     let code = move || {
         draft.with(|d| {
             let model = d.model.rsplit('/').next().unwrap_or_default();
             code_from_name(&[model, &d.framework, &d.quantization].join(" "))
         })
+    };
+    let judge = move |_| {
+        let mut judged = draft.get_untracked();
+        judged.change_tool(ToolCode::Kyai);
+        form.add(judged);
     };
     view! {
         <section
@@ -77,6 +82,9 @@ pub(super) fn Workload(
                 <span class="key quiet">{code}</span>
                 {form.existing.is_none().then(|| view! {
                     <div class="actions push">
+                        <Show when=move || draft.with(|d| d.tool().can_be_judged())>
+                            <button type="button" class="figure-toggle" data-testid="judge-card" title="the same model and server, judged by its answers" on:click=judge>"Add KYAI"</button>
+                        </Show>
                         <button type="button" class="figure-toggle" data-testid="duplicate-card" on:click=move |_| form.add(draft.get_untracked())>"Duplicate"</button>
                         <Show when=several>
                             <button type="button" class="figure-toggle" data-testid="remove-card" on:click=move |_| form.remove(card.id)>"Remove"</button>
@@ -84,62 +92,15 @@ pub(super) fn Workload(
                     </div>
                 })}
             </div>
+            <Kinds form card choices servers/>
             <div class="form-grid">
-                {select("model", "Model", "span-5", move || draft.with(|d| d.model.clone()), move || same(codes(&models.all(), "model_code")), move |v| draft.update(|d| d.model = v))}
-                {select("framework", "Framework", "span-2 half", move || draft.with(|d| d.framework.clone()), move || same(codes(&frameworks.all(), "framework_code")), move |v| {
-                    draft.update(|d| {
-                        d.framework = v;
-                        d.version = versions(&frameworks.rows.get_untracked().unwrap_or_default(), &d.framework).last().cloned().unwrap_or_default();
-                    });
-                })}
-                {select("framework-version", "Version", "span-2 half", move || draft.with(|d| d.version.clone()), move || same(versions(&frameworks.all(), &draft.with(|d| d.framework.clone()))), move |v| draft.update(|d| d.version = v))}
-                {select("quantization", "Quantization", "span-3 half", move || draft.with(|d| d.quantization.clone()), quantizations, move |v| draft.update(|d| d.quantization = v))}
-                {select("server", "Server", "span-4", move || form.server.get(), move || servers.all().iter().map(|s| (s.text("server"), server_words(s))).collect(), move |v| form.server.set(v))}
-                {select("tool", "Tool", "span-3 half", move || draft.with(|d| d.tool.clone()), move || same(tool_codes(&tools.all())), move |v| draft.update(|d| d.tool = v))}
-                <label class="field span-3 half">
-                    <span class="field-label">"Requests per scenario"</span>
-                    <input
-                        class="control"
-                        inputmode="numeric"
-                        placeholder="max(200, 10 × concurrency)"
-                        data-testid="num-requests"
-                        prop:value=move || draft.with(|d| d.requests.clone())
-                        on:input=move |event| draft.update(|d| d.requests = event_target_value(&event))
-                    />
-                </label>
-                <fieldset class="field span-2">
-                    <legend class="field-label">"Streaming"</legend>
-                    <span class="segmented">
-                        <label><input type="radio" name=streaming.clone() prop:checked=move || draft.with(|d| d.streaming) on:change=move |_| draft.update(|d| d.streaming = true)/>"On"</label>
-                        <label><input type="radio" name=streaming data-testid="streaming-off" prop:checked=move || draft.with(|d| !d.streaming) on:change=move |_| draft.update(|d| d.streaming = false)/>"Off"</label>
-                    </span>
-                </fieldset>
-                <Show when=move || draft.with(|d| d.framework == "openai")>
-                    <label class="field span-12">
-                        <span class="field-label">"Endpoint that already runs"</span>
-                        <input
-                            class="control key"
-                            type="url"
-                            placeholder="http://host:8000/v1"
-                            data-testid="endpoint"
-                            prop:value=move || draft.with(|d| d.endpoint.clone())
-                            on:input=move |event| draft.update(|d| d.endpoint = event_target_value(&event))
-                        />
-                    </label>
-                </Show>
-                <details class="span-12">
-                    <summary>"Engine arguments"</summary>
-                    <label class="field">
-                        <span class="field-label">"One a line, key=value; what is not named keeps the framework's default"</span>
-                        <textarea
-                            class="control control-tall key"
-                            rows="3"
-                            placeholder="ctx_size=4096"
-                            data-testid="engine-args"
-                            prop:value=move || draft.with(|d| d.engine_args.clone())
-                            on:input=move |event| draft.update(|d| d.engine_args = event_target_value(&event))
-                        ></textarea>
-                    </label>
+                <Served form card choices servers/>
+                <Sent card choices/>
+                <ToolFields card tools=choices.tools own=true/>
+                <InForce card choices/>
+                <details class="span-12" data-testid="more-arguments">
+                    <summary>{move || format!("Engine arguments, and more of {}", draft.with(|d| d.tool.clone()))}</summary>
+                    <Own card choices/>
                     <label class="check">
                         <input
                             type="checkbox"
@@ -148,29 +109,189 @@ pub(super) fn Workload(
                         />
                         " keep one model server for all jobs of a run (recorded in the result)"
                     </label>
+                    <div class="form-grid"><ToolFields card tools=choices.tools own=false/></div>
                 </details>
             </div>
-            <div class="matrix">
-                <Chips label="Concurrency" name="concurrency" usual=&CONCURRENCY set=Signal::derive(move || draft.with(|d| d.concurrency.clone())) toggle=move |v| draft.update(|d| flip(&mut d.concurrency, v))/>
-                <Chips label="Input tokens, ISL" name="isl" usual=&ISL set=Signal::derive(move || draft.with(|d| d.isl.clone())) toggle=move |v| draft.update(|d| flip(&mut d.isl, v))/>
-                <Chips label="Output tokens, OSL" name="osl" usual=&OSL set=Signal::derive(move || draft.with(|d| d.osl.clone())) toggle=move |v| draft.update(|d| flip(&mut d.osl, v))/>
-            </div>
+            <Matrix card/>
         </section>
     }
     .into_any()
 }
 
-/// The tools of the catalogue; until it is read, the one there always is.
-fn tool_codes(tools: &[Row]) -> Vec<String> {
-    let codes = codes(tools, "tool_code");
-    if codes.is_empty() { vec![events::workload::TOOL_METRUMBENCH_LLM.to_owned()] } else { codes }
+/// What is served, by what, where.
+#[component]
+fn Served(form: Form, card: Card, choices: Choices, servers: Rows) -> impl IntoView {
+    let draft = card.draft;
+    let Choices { models, frameworks, tools, sets, .. } = choices;
+    let same = |list: Vec<String>| list.into_iter().map(|c| (c.clone(), c)).collect::<Vec<_>>();
+    let model_codes = Memo::new(move |_| {
+        let tool = draft.with(|d| d.tool.clone());
+        let fitting = |m: &[Row], t: &[Row]| codes(models_of(&tool, m, t), "model_code");
+        tools.rows.with(|t| {
+            models.rows.with(|m| fitting(m.as_deref().unwrap_or_default(), t.as_deref().unwrap_or_default()))
+        })
+    });
+    let framework_codes = Memo::new(move |_| {
+        let tool = draft.with(|d| d.tool.clone());
+        let fitting = |f: &[Row], t: &[Row]| codes(frameworks_of(&tool, f, t), "framework_code");
+        tools.rows.with(|t| {
+            frameworks
+                .rows
+                .with(|f| fitting(f.as_deref().unwrap_or_default(), t.as_deref().unwrap_or_default()))
+        })
+    });
+    let version_codes = Memo::new(move |_| {
+        let framework = draft.with(|d| d.framework.clone());
+        frameworks.rows.with(|f| versions(f.as_deref().unwrap_or_default(), &framework))
+    });
+    let formats = Memo::new(move |_| {
+        draft.with(|d| {
+            models.rows.with(|m| {
+                frameworks.rows.with(|f| {
+                    quantizations(d, m.as_deref().unwrap_or_default(), f.as_deref().unwrap_or_default())
+                })
+            })
+        })
+    });
+    let set_words = Memo::new(move |_| {
+        draft.with(|d| sets.rows.with(|r| set_options(r.as_deref().unwrap_or_default(), d)))
+    });
+    let machines = Memo::new(move |_| {
+        servers.all().iter().map(|s| (s.text("server"), server_words(s))).collect::<Vec<_>>()
+    });
+    let change_framework = move |code: String| {
+        choices.change(card, form, servers, |d| {
+            d.framework = code;
+            d.version.clear();
+            d.engine_args_set.clear();
+        });
+    };
+    view! {
+        {select("model", "Model", "span-5", move || draft.with(|d| d.model.clone()), move || same(model_codes.get()), move |v| draft.update(|d| d.model = v))}
+        {select("framework", "Framework", "span-2 half", move || draft.with(|d| d.framework.clone()), move || same(framework_codes.get()), change_framework)}
+        {select("framework-version", "Version", "span-2 half", move || draft.with(|d| d.version.clone()), move || same(version_codes.get()), move |v| draft.update(|d| d.version = v))}
+        {suggested("quantization", format!("formats-{}", card.id), "Quantization", "as published", move || draft.with(|d| d.quantization.clone()), formats, move |v| draft.update(|d| v.trim().clone_into(&mut d.quantization)))}
+        {select("server", "Server", "span-5", move || form.server.get(), move || machines.get(), move |v| form.server.set(v))}
+        {select("engine-args-set", "Engine args set", "span-7", move || draft.with(|d| d.engine_args_set.clone()), move || set_words.get(), move |v| draft.update(|d| d.engine_args_set = v))}
+        <Show when=move || draft.with(|d| d.framework == "openai")>
+            <label class="field span-12">
+                <span class="field-label">"Endpoint that already runs"</span>
+                <input
+                    class="control key"
+                    type="url"
+                    placeholder="http://host:8000/v1"
+                    data-testid="endpoint"
+                    prop:value=move || draft.with(|d| d.endpoint.clone())
+                    on:input=move |event| draft.update(|d| d.endpoint = event_target_value(&event))
+                />
+            </label>
+        </Show>
+    }
+    .into_any()
 }
 
-fn quantizations() -> Vec<(String, String)> {
-    ["", "bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4", "q8_0", "q4_k_m"]
-        .iter()
-        .map(|q| ((*q).to_owned(), if q.is_empty() { "as published".to_owned() } else { (*q).to_owned() }))
-        .collect()
+/// What is sent: by which tool, from where, how many.
+#[component]
+fn Sent(card: Card, choices: Choices) -> impl IntoView {
+    let draft = card.draft;
+    let Choices { prompts, .. } = choices;
+    let tools_of_kind = Memo::new(move |_| {
+        let kind = draft.with(|d| d.tool().kind());
+        kind.tools().map(|t| (t.as_str().to_owned(), t.as_str().to_owned())).collect::<Vec<_>>()
+    });
+    let sources = Memo::new(move |_| {
+        let tool = draft.with(|d| d.tool());
+        prompts.rows.with(|r| source_options(r.as_deref().unwrap_or_default(), tool))
+    });
+    let reads = Memo::new(move |_| draft.with(|d| d.tool().prompt_source_type().is_some()));
+    let streams = Memo::new(move |_| draft.with(|d| d.tool().axes().streaming));
+    let usual = move || match draft.with(Draft::default_requests) {
+        Some((few, many)) if few == many => count(i64::from(few)),
+        Some((few, many)) => {
+            format!("{} to {}, by concurrency", count(i64::from(few)), count(i64::from(many)))
+        }
+        None => String::new(),
+    };
+    // Radio buttons of one workload are a group of their own.
+    let streaming = StoredValue::new(format!("streaming-{}", card.id));
+    view! {
+        {select("tool", "Tool", "span-3 half", move || draft.with(|d| d.tool.clone()), move || tools_of_kind.get(), move |v| draft.update(|d| {
+            if let Some(tool) = ToolCode::of(&v) {
+                d.change_tool(tool);
+            }
+        }))}
+        <Show when=move || reads.get()>
+            {select("prompt-source", "Inputs", "span-4 half", move || draft.with(|d| d.prompt_source.clone()), move || sources.get(), move |v| draft.update(|d| d.prompt_source = v))}
+        </Show>
+        <label class="field span-3 half">
+            <span class="field-label">"Requests per scenario"</span>
+            <input
+                class="control"
+                inputmode="numeric"
+                placeholder=usual
+                data-testid="num-requests"
+                prop:value=move || draft.with(|d| d.requests.clone())
+                on:input=move |event| draft.update(|d| d.requests = event_target_value(&event))
+            />
+        </label>
+        <Show when=move || streams.get()>
+            <fieldset class="field span-2 half">
+                <legend class="field-label">"Streaming"</legend>
+                <span class="segmented">
+                    <label><input type="radio" name=streaming.get_value() prop:checked=move || draft.with(|d| d.streaming) on:change=move |_| draft.update(|d| d.streaming = true)/>"On"</label>
+                    <label><input type="radio" name=streaming.get_value() data-testid="streaming-off" prop:checked=move || draft.with(|d| !d.streaming) on:change=move |_| draft.update(|d| d.streaming = false)/>"Off"</label>
+                </span>
+            </fieldset>
+        </Show>
+    }
+    .into_any()
+}
+
+/// The axes of the scenarios that the tool has.
+#[component]
+fn Matrix(card: Card) -> impl IntoView {
+    let draft = card.draft;
+    let axes = Memo::new(move |_| draft.with(|d| d.tool().axes()));
+    let words = |list: &[&str]| list.iter().map(|w| (*w).to_owned()).collect::<Vec<String>>();
+    view! {
+        <div class="matrix">
+            <Chips label="Concurrency" name="concurrency" usual=CONCURRENCY.to_vec() set=Signal::derive(move || draft.with(|d| d.concurrency.clone())) toggle=move |v: &u32| draft.update(|d| flip(&mut d.concurrency, v)) another=number/>
+            <Show when=move || axes.get().lengths>
+                <Chips label="Input tokens, ISL" name="isl" usual=ISL.to_vec() set=Signal::derive(move || draft.with(|d| d.isl.clone())) toggle=move |v: &u32| draft.update(|d| flip(&mut d.isl, v)) another=number/>
+                <Chips label="Output tokens, OSL" name="osl" usual=OSL.to_vec() set=Signal::derive(move || draft.with(|d| d.osl.clone())) toggle=move |v: &u32| draft.update(|d| flip(&mut d.osl, v)) another=number/>
+            </Show>
+            <Show when=move || axes.get().num_rounds>
+                <Chips label="Rounds" name="rounds" usual=ROUNDS.to_vec() set=Signal::derive(move || draft.with(|d| d.rounds.clone())) toggle=move |v: &u32| draft.update(|d| flip(&mut d.rounds, v)) another=rounds/>
+            </Show>
+            <Show when=move || axes.get().num_images_batch>
+                <Chips label="Images per request" name="images" usual=IMAGES.to_vec() set=Signal::derive(move || draft.with(|d| d.images.clone())) toggle=move |v: &u32| draft.update(|d| flip(&mut d.images, v)) another=number/>
+            </Show>
+            <Show when=move || axes.get().image_size>
+                <Chips label="Image size" name="image-sizes" usual=words(&IMAGE_SIZES) set=Signal::derive(move || draft.with(|d| d.image_sizes.clone())) toggle=move |v: &String| draft.update(|d| flip(&mut d.image_sizes, v)) another=size/>
+            </Show>
+            <Show when=move || axes.get().image_detail>
+                <Chips label="Image detail" name="image-details" usual=words(IMAGE_DETAILS) set=Signal::derive(move || draft.with(|d| d.image_details.clone())) toggle=move |v: &String| draft.update(|d| flip(&mut d.image_details, v)) another=detail/>
+            </Show>
+        </div>
+    }
+    .into_any()
+}
+
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|n| *n > 0)
+}
+
+/// Shorter conversations than that are not replayed.
+fn rounds(text: &str) -> Option<u32> {
+    number(text).filter(|n| *n >= FEWEST_ROUNDS)
+}
+
+fn size(text: &str) -> Option<String> {
+    image_size(text).map(|_| text.to_owned())
+}
+
+fn detail(text: &str) -> Option<String> {
+    IMAGE_DETAILS.contains(&text).then(|| text.to_owned())
 }
 
 fn server_words(server: &Row) -> String {
@@ -181,53 +302,26 @@ fn server_words(server: &Row) -> String {
     format!("{}/{} · {gpus} · {}", server.text("config_code"), server.text("hostname"), server.text("state"))
 }
 
-fn flip(set: &mut std::collections::BTreeSet<u32>, value: u32) {
-    if !set.remove(&value) {
-        set.insert(value);
-    }
-}
-
+/// The kind of workload: it decides the tool, and with it what else there is to choose.
 #[component]
-fn Chips(
-    label: &'static str,
-    name: &'static str,
-    usual: &'static [u32],
-    set: Signal<std::collections::BTreeSet<u32>>,
-    toggle: impl Fn(u32) + Copy + Send + Sync + 'static,
-) -> impl IntoView {
-    let shown = Memo::new(move |_| {
-        let mut values: Vec<u32> = usual.iter().copied().chain(set.get()).collect();
-        values.sort_unstable();
-        values.dedup();
-        values
+fn Kinds(form: Form, card: Card, choices: Choices, servers: Rows) -> impl IntoView {
+    let now = Memo::new(move |_| card.draft.with(|d| d.tool().kind()));
+    let choose = move |tool: ToolCode| {
+        choices.change(card, form, servers, |d| {
+            d.change_tool(tool);
+            d.engine_args_set.clear();
+        });
+    };
+    let kinds = WorkloadKind::ALL.iter().filter_map(|kind| {
+        let tool = kind.tools().next()?;
+        Some(view! {
+            <label data-testid="kind" data-tool=tool.as_str()>
+                <input type="radio" name=format!("kind-{}", card.id) prop:checked=move || now.get() == *kind on:change=move |_| choose(tool)/>
+                <b>{kind.name()}</b>
+                <span class="key quiet">{tool.as_str()}</span>
+            </label>
+        })
     });
-    view! {
-        <fieldset class="field" data-testid=format!("chips-{name}")>
-            <legend class="field-label">{label}</legend>
-            <div class="chips">
-                <For each=move || shown.get() key=|v| *v let:value>
-                    <label class="chip" data-value=value.to_string()>
-                        <input type="checkbox" prop:checked=move || set.with(|s| s.contains(&value)) on:change=move |_| toggle(value)/>
-                        {value}
-                    </label>
-                </For>
-                <input
-                    class="chip-input"
-                    inputmode="numeric"
-                    placeholder="+"
-                    aria-label=format!("Another value of {label}")
-                    on:change=move |event| {
-                        let value = event_target_value(&event).trim().parse::<u32>();
-                        if let Ok(value) = value && value > 0 && !set.with_untracked(|s| s.contains(&value)) {
-                            toggle(value);
-                        }
-                        if let Some(input) = event.target().map(wasm_bindgen::JsCast::unchecked_into::<web_sys::HtmlInputElement>) {
-                            input.set_value("");
-                        }
-                    }
-                />
-            </div>
-        </fieldset>
-    }
-    .into_any()
+    view! { <div class="kinds" role="radiogroup" aria-label="Kind of workload">{kinds.collect_view()}</div> }
+        .into_any()
 }
