@@ -31,6 +31,8 @@ fn pages() -> Vec<String> {
         "/reporting?rows=all",
         "/audit",
         "/profile",
+        "/organization",
+        "/projects/import",
     ]
     .map(str::to_owned)
     .to_vec();

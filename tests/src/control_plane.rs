@@ -18,6 +18,8 @@ pub struct ControlPlane {
     /// `./var` of this test, removed at the end.
     dir: tempfile::TempDir,
     process: Process,
+    /// What its environment has besides.
+    env: Vec<(&'static str, String)>,
     /// Where it serves.
     pub url: String,
 }
@@ -25,11 +27,16 @@ pub struct ControlPlane {
 impl ControlPlane {
     /// Starts everything on free ports in a new folder and waits until it is ready.
     pub async fn start() -> Self {
+        Self::start_with(0, Vec::new()).await
+    }
+
+    /// As [`ControlPlane::start`], on this port (0 for a free one) and with more in its environment.
+    pub async fn start_with(port: u16, env: Vec<(&'static str, String)>) -> Self {
         // Not below a private home: the database runs as its own user and must be able to enter.
         let dir = tempfile::Builder::new().prefix("bt-").tempdir_in("/tmp").expect("a folder");
         make_enterable(dir.path());
-        let process = spawn(dir.path(), 0);
-        let mut plane = Self { dir, process, url: String::new() };
+        let process = spawn(dir.path(), port, &env);
+        let mut plane = Self { dir, process, env, url: String::new() };
         plane.ready().await;
         plane
     }
@@ -76,7 +83,7 @@ impl ControlPlane {
     pub async fn start_again(&mut self) {
         let port =
             self.url.rsplit(':').next().and_then(|p| p.trim_end_matches('/').parse().ok()).expect("a port");
-        self.process = spawn(self.dir.path(), port);
+        self.process = spawn(self.dir.path(), port, &self.env);
         self.ready().await;
     }
 
@@ -157,7 +164,7 @@ impl ControlPlane {
     }
 }
 
-fn spawn(dir: &Path, port: u16) -> Process {
+fn spawn(dir: &Path, port: u16, env: &[(&'static str, String)]) -> Process {
     let mut command = Command::new(binary("benchtrail"));
     command
         .args(["up", "--dir"])
@@ -167,7 +174,8 @@ fn spawn(dir: &Path, port: u16) -> Process {
         .arg(page_dir())
         .current_dir(dir)
         .env_remove("DATABASE_URL")
-        .env_remove("NATS_URL");
+        .env_remove("NATS_URL")
+        .envs(env.iter().map(|(name, value)| (name, value)));
     Process::start("benchtrail up", command, &dir.join("control-plane.log"))
 }
 

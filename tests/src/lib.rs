@@ -16,6 +16,7 @@ pub mod imports;
 pub mod live;
 pub mod log_copy;
 pub mod model_server;
+pub mod outside;
 pub mod process;
 pub mod proxy;
 pub mod services;

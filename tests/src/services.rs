@@ -25,7 +25,8 @@ pub struct Services {
     nats_url: String,
 }
 
-fn free_port() -> u16 {
+/// A port that nobody listens on now.
+pub fn free_port() -> u16 {
     StdListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("bound").port()
 }
 

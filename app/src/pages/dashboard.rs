@@ -123,7 +123,7 @@ fn Leaders() -> impl IntoView {
                 <th scope="row" class="card-title" title=c.definition()>{c.head()}" "<span class="quiet">{c.unit()}</span></th>
                 <td class="card-figure" data-label="Leader">
                     {move || match best.first() {
-                        Some(row) => view! { <a class="key" href=row.named_job_path()>{swatch(Kind::Model, &row.text("model_code"))}{row.text("workload_code")}</a>{row.is("imported").then(|| view! { " "<Status row=Signal::stored(row.clone())/> })} }.into_any(),
+                        Some(row) => view! { <a class="key" href=row.named_job_path()>{swatch(Kind::Model, &row.text("model_code"))}{row.text("workload_code")}</a>{row.is("imported").then(|| view! { " "<span class="status" data-status="imported">"imported"</span> })} }.into_any(),
                         None => view! { <span class="quiet">"no result yet that nobody doubts"</span> }.into_any(),
                     }}
                 </td>

@@ -1,11 +1,11 @@
 // A real OpenID provider on a free port, for the tests. Arguments: the folder of its modules, the address browsers are
 // sent back to, and `id-token` to put the e-mail into the ID token rather than into userinfo alone. Prints its issuer.
-// Whoever is named by `login_hint` is signed in at once; `refuse` refuses.
+// Whoever is named by `login_hint`, or else by a fourth argument, is signed in at once; `refuse` refuses.
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 
-const [modules, back, where] = process.argv.slice(2);
+const [modules, back, where, usual] = process.argv.slice(2);
 const require = createRequire(`${modules}/package.json`);
 const { Provider } = await import(pathToFileURL(require.resolve('oidc-provider')).href);
 
@@ -40,7 +40,7 @@ server.on('request', async (request, response) => {
   if (params.login_hint === 'refuse') {
     result = { error: 'access_denied', error_description: 'they do not want to' };
   } else if (prompt.name === 'login') {
-    result = { login: { accountId: params.login_hint } };
+    result = { login: { accountId: params.login_hint ?? usual } };
   } else {
     const grant = new provider.Grant({ accountId: session.accountId, clientId: params.client_id });
     grant.addOIDCScope(params.scope);
