@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use events::networks::Networks;
 use url::Url;
 
 /// The worker on a GPU host: serves models, generates load, samples telemetry and reports.
@@ -76,6 +77,11 @@ pub struct EnrolArgs {
     #[arg(long = "model", value_name = "CODE=PATH", value_parser = code_and_path)]
     pub models: Vec<(String, String)>,
 
+    /// A range or service that is not public and that jobs may have this host connect to, for the policy's
+    /// `allowed_networks`, for example 10.20.0.0/16; may be repeated
+    #[arg(long = "allow-network", value_name = "RANGE", value_parser = network)]
+    pub networks: Vec<String>,
+
     /// Enrol although this host is enrolled
     #[arg(long)]
     pub force: bool,
@@ -90,6 +96,10 @@ fn code_and_path(text: &str) -> Result<(String, String), String> {
         Some((code, path)) if !code.is_empty() && !path.is_empty() => Ok((code.into(), path.into())),
         _ => Err("expected CODE=PATH, for example google/gemma-3-270m=/models/gemma.gguf".into()),
     }
+}
+
+fn network(text: &str) -> Result<String, String> {
+    text.parse::<Networks>().map(|networks| networks.to_string()).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

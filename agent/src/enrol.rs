@@ -21,6 +21,8 @@ pub struct Enrolment {
     pub bin_dirs: Vec<PathBuf>,
     /// The models to write into the policy.
     pub models: Vec<(String, String)>,
+    /// The networks to write into the policy's `allowed_networks`.
+    pub networks: Vec<String>,
     /// Enrol although there is an identity.
     pub force: bool,
     /// Write the policy although there is one.
@@ -48,7 +50,7 @@ pub async fn enrol(state: &StateDir, policy_path: &std::path::Path, ask: Enrolme
         println!("policy   {} (kept as it was)", policy_path.display());
     } else {
         let bin_dirs = ask.bin_dirs.iter().map(std::path::absolute).collect::<Result<Vec<_>, _>>()?;
-        let text = policy::template(state, &bin_dirs, &ask.models);
+        let text = policy::template(state, &bin_dirs, &ask.models, &ask.networks);
         write_atomically(policy_path, text.as_bytes())
             .with_context(|| format!("the policy {} cannot be written", policy_path.display()))?;
         println!("policy   {} (written; read it: it says what this host allows)", policy_path.display());

@@ -19,6 +19,7 @@ pub mod host;
 pub mod identity;
 pub mod job;
 pub mod logs;
+pub mod network;
 pub mod policy;
 pub mod serving;
 pub mod spool;

@@ -57,6 +57,7 @@ async fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
                 token: args.token,
                 bin_dirs: args.bin_dirs,
                 models: args.models,
+                networks: args.networks,
                 force: args.force,
                 replace_policy: args.replace_policy,
             };

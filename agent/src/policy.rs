@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use events::networks::Networks;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use crate::state_dir::StateDir;
 
@@ -34,6 +36,10 @@ pub struct Policy {
     /// Like `env`, but their values are redacted from everything that leaves the host.
     #[serde(default)]
     pub secret_env: Vec<String>,
+    /// Where jobs may have this host connect to beside the public internet: endpoints that run already, and images and
+    /// audio behind addresses. Model servers of this host's own are always reached.
+    #[serde(default, deserialize_with = "networks")]
+    pub allowed_networks: Networks,
     /// Whether jobs with flags that load code or read paths are accepted.
     #[serde(default)]
     pub accept_dangerous: bool,
@@ -63,6 +69,10 @@ pub struct Policy {
     pub stop_grace_s: u64,
 }
 
+fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Networks, D::Error> {
+    let ranges = Vec::<String>::deserialize(deserializer)?;
+    ranges.join(",").parse().map_err(D::Error::custom)
+}
 fn yes() -> bool {
     true
 }
@@ -231,10 +241,16 @@ fn is_executable(path: &Path) -> bool {
 }
 
 /// The commented policy that `enrol` writes.
-pub fn template(state: &StateDir, bin_dirs: &[PathBuf], models: &[(String, String)]) -> String {
+pub fn template(
+    state: &StateDir,
+    bin_dirs: &[PathBuf],
+    models: &[(String, String)],
+    networks: &[String],
+) -> String {
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let path = |path: &Path| quoted(&path.display().to_string());
     let dirs: Vec<String> = bin_dirs.iter().map(|dir| path(dir)).collect();
+    let networks: Vec<String> = networks.iter().map(|network| quoted(network)).collect();
     let models: String =
         models.iter().map(|(code, at)| format!("{} = {}\n", quoted(code), quoted(at))).collect();
     format!(
@@ -253,6 +269,11 @@ search_dirs = [{dirs}]
 env = ["PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "HF_HOME", "HF_HUB_OFFLINE"]
 # The same, but their values are redacted from every log, summary and message that leaves this host.
 secret_env = ["HF_TOKEN", "OPENAI_API_KEY"]
+
+# Where jobs may have this host connect to although it is not public: endpoints that run already, images and audio behind
+# addresses, for example ["10.20.0.0/16"] or one service, "127.0.0.1:8000". Whoever may start runs can send requests there.
+# Model servers that a job starts on this host are reached in any case; a cloud's metadata service should never be.
+allowed_networks = [{networks}]
 
 # Whether jobs may use flags that load code or read paths (an administrator must approve them as well).
 accept_dangerous = false
@@ -299,6 +320,7 @@ vllm = []
         work = path(&state.root().join("work")),
         log = path(&state.root().join("logs")),
         dirs = dirs.join(", "),
+        networks = networks.join(", "),
     )
 }
 
@@ -314,11 +336,13 @@ mod tests {
     fn the_template_is_a_valid_policy() {
         let state = StateDir::new("/var/lib/a \"quoted\" place");
         let models = [("meta/llama".to_owned(), "/models/llama.gguf".to_owned())];
-        let text = template(&state, &[PathBuf::from("/opt/bin")], &models);
+        let networks = ["127.0.0.0/8".to_owned(), "[::1]:8000".to_owned()];
+        let text = template(&state, &[PathBuf::from("/opt/bin")], &models, &networks);
         let policy: Policy = toml::from_str(&text).unwrap();
         policy.check().unwrap();
         assert_eq!(policy.models["meta/llama"], "/models/llama.gguf");
         assert_eq!(policy.search_dirs, [PathBuf::from("/opt/bin")]);
+        assert_eq!(policy.allowed_networks.to_string(), "127.0.0.0/8,[::1]:8000");
     }
 
     #[test]
@@ -336,7 +360,11 @@ mod tests {
     fn a_policy_with_an_unknown_key_or_a_relative_path_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agent.toml");
-        for text in ["work_dir='/w'\nlog_dir='/l'\nuse_natz=true", "work_dir='w'\nlog_dir='/l'"] {
+        for text in [
+            "work_dir='/w'\nlog_dir='/l'\nuse_natz=true",
+            "work_dir='w'\nlog_dir='/l'",
+            "work_dir='/w'\nlog_dir='/l'\nallowed_networks=['localhost']",
+        ] {
             std::fs::write(&path, text).unwrap();
             assert!(matches!(Policy::load(&path), Err(PolicyError::Invalid { .. })), "{text}");
         }

@@ -52,6 +52,11 @@ impl StateDir {
         self.root.join("sources")
     }
 
+    /// The hashes of weights that were served.
+    pub fn weights(&self) -> PathBuf {
+        self.root.join("weights.json")
+    }
+
     /// The policy, unless another file was named.
     pub fn policy(&self) -> PathBuf {
         self.root.join("agent.toml")

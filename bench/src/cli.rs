@@ -53,6 +53,10 @@ pub struct Common {
     /// Go through this HTTP proxy. Without it none is used, whatever variables such as http_proxy say.
     #[arg(long, value_name = "URL", value_parser = Proxy::parse, help_heading = "Endpoint")]
     pub proxy: Option<Proxy>,
+    /// Connect to public addresses only, and to these ranges and services, with commas between: 10.0.0.0/8,127.0.0.1:8000.
+    /// Of endpoints, files, images and redirects alike. Without it: to any address.
+    #[arg(long, env = events::networks::NETWORKS_ENV, value_name = "LIST", help_heading = "Endpoint")]
+    pub allowed_networks: Option<events::networks::Networks>,
 
     /// The name of the scenario, kept in the results.
     #[arg(long, help_heading = "Load")]

@@ -13,7 +13,8 @@ use sha2::Digest;
 use url::Url;
 
 use crate::endpoints::Endpoint;
-use crate::http::connect::{ConnectOptions, Connector};
+use crate::failure::Redactor;
+use crate::http::connect::{ConnectError, ConnectOptions, Connector};
 use crate::http::simple::{self, FetchError, Limits};
 use crate::images;
 
@@ -143,6 +144,31 @@ pub struct Remote {
     pub bytes: u64,
     /// Pixels across and down.
     pub dimensions: (u32, u32),
+}
+
+/// Whether all of the user's own addresses lead where this host may connect to, as their names resolve now. The error
+/// is the first that does not, and why.
+///
+/// # Errors
+/// An address out of the networks. One that cannot be resolved here is none of ours: whoever fetches it will say so.
+pub async fn check_networks<'a>(
+    addresses: impl Iterator<Item = &'a str>,
+    options: &ConnectOptions,
+) -> Result<(), (String, ConnectError)> {
+    if options.networks.is_none() {
+        return Ok(());
+    }
+    let origins: HashMap<String, &str> = addresses
+        .filter_map(|address| Some((Url::parse(address).ok()?.origin().ascii_serialization(), address)))
+        .collect();
+    for address in origins.into_values() {
+        let Ok(url) = Url::parse(address) else { continue };
+        if let Err(why @ ConnectError::OutOfNetworks { .. }) = Connector::resolve(&url, options.clone()).await
+        {
+            return Err((Redactor::default().redact(address), why));
+        }
+    }
+    Ok(())
 }
 
 /// Fetches each of the user's own addresses once, and says of each image what it is, or why that is not known.

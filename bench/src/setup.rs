@@ -83,6 +83,7 @@ pub fn connect_options(common: &Common) -> ConnectOptions {
         insecure: common.insecure,
         http2: common.http2,
         proxy: common.proxy.clone(),
+        networks: common.allowed_networks.clone(),
     }
 }
 

@@ -195,6 +195,38 @@ fn of_images_that_the_server_fetches_itself_size_and_dimensions_are_known_or_why
 }
 
 #[test]
+fn where_networks_are_named_nothing_else_is_asked_and_no_server_is_told_to() {
+    let files = Files::serve(vec![("/a.jpg", synthetic(30, 20, 1).unwrap()), ("/a.wav", vec![7; 1000])]);
+    let bench = Bench::new(quick());
+    let image = format!("{{\"prompt\": \"what is it\", \"image_urls\": [\"{}/a.jpg\"]}}\n", files.url);
+    std::fs::write(bench.file("p.jsonl"), image).unwrap();
+    let audio = format!("{{\"id\": \"a\", \"url\": \"{}/a.wav\", \"format\": \"wav\"}}\n", files.url);
+    std::fs::write(bench.file("m.jsonl"), audio).unwrap();
+    // The endpoint alone: one port of this host.
+    let endpoint = bench.server.address.to_string();
+    let only = ["-n", "2", "--allowed-networks", &endpoint];
+    for (tool, arguments) in [
+        (VLM, &["--prompts", "p.jsonl"][..]),
+        (VLM, &["--prompts", "p.jsonl", "--image-transport", "url"]),
+        (ASR, &["--input", "m.jsonl", "--cache-dir", "cache"]),
+    ] {
+        let run = bench.run_tool(tool, &[&only[..], arguments].concat());
+        assert_eq!(run.code, Some(2), "{arguments:?}: {}", run.stderr);
+        assert!(run.stderr.contains("127.0.0.1, which is not public"), "{arguments:?}: {}", run.stderr);
+    }
+    let prompts = format!("{}/p.jsonl", files.url);
+    assert_eq!(bench.run(&[&only[..], &["--prompts", &prompts]].concat()).code, Some(2));
+    assert_eq!(files.times_asked(), 0);
+    assert!(bench.truth().is_empty(), "no request was sent either");
+
+    assert_eq!(bench.run(&only).code, Some(0));
+    let elsewhere = bench.run(&["-n", "2", "-m", "x", "--allowed-networks", "10.0.0.0/8"]);
+    assert_eq!(elsewhere.code, Some(2), "the endpoint itself: {}", elsewhere.stderr);
+    let all = ["-n", "2", "--allowed-networks", "127.0.0.0/8", "--prompts", "p.jsonl"];
+    assert_eq!(bench.run_tool(VLM, &all).code, Some(0));
+}
+
+#[test]
 fn prompts_may_be_at_an_address_and_a_missing_one_is_refused() {
     let files = Files::serve(vec![("/p.jsonl", b"{\"prompt\": \"one two three\"}\n".to_vec())]);
     let bench = Bench::new(quick());

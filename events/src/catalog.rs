@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 
 use crate::upcast::upcast;
 use crate::{
-    access, catalogue, job, project, prompt_source, quality, run, saved_view, server_host, system, telemetry,
-    tool_output, workload,
+    access, catalogue, job, project, prompt_source, quality, quota, run, saved_view, server_host, system,
+    telemetry, tool_output, workload,
 };
 
 /// Why an event could not be read.
@@ -57,6 +57,10 @@ pub enum Event {
     ProjectArchived(project::ProjectArchived),
     /// `workload.created`, see [`workload::WorkloadCreated`].
     WorkloadCreated(workload::WorkloadCreated),
+    /// `workload.renamed`, see [`workload::WorkloadRenamed`].
+    WorkloadRenamed(workload::WorkloadRenamed),
+    /// `workload.archived`, see [`workload::WorkloadArchived`].
+    WorkloadArchived(workload::WorkloadArchived),
     /// `scenario.defined`, see [`workload::ScenarioDefined`].
     ScenarioDefined(workload::ScenarioDefined),
     /// `run.created`, see [`run::RunCreated`].
@@ -153,6 +157,10 @@ pub enum Event {
     InvitationAccepted(access::InvitationAccepted),
     /// `org.invitation_revoked`, see [`access::InvitationRevoked`].
     InvitationRevoked(access::InvitationRevoked),
+    /// `quota.set`, see [`quota::QuotaSet`].
+    QuotaSet(quota::QuotaSet),
+    /// `quota.level_changed`, see [`quota::QuotaLevelChanged`].
+    QuotaLevelChanged(quota::QuotaLevelChanged),
     /// `user.created`, see [`access::UserCreated`].
     UserCreated(access::UserCreated),
     /// `access.signed_in`, see [`access::SignedIn`].
@@ -212,6 +220,8 @@ pub const EVENT_TYPES: &[&str] = &[
     "project.visibility_changed",
     "project.archived",
     "workload.created",
+    "workload.renamed",
+    "workload.archived",
     "scenario.defined",
     "run.created",
     "run.cancel_requested",
@@ -260,6 +270,8 @@ pub const EVENT_TYPES: &[&str] = &[
     "org.invitation_created",
     "org.invitation_accepted",
     "org.invitation_revoked",
+    "quota.set",
+    "quota.level_changed",
     "user.created",
     "access.signed_in",
     "access.sign_in_refused",
@@ -296,6 +308,8 @@ impl Event {
             Self::ProjectVisibilityChanged(_) => "project.visibility_changed",
             Self::ProjectArchived(_) => "project.archived",
             Self::WorkloadCreated(_) => "workload.created",
+            Self::WorkloadRenamed(_) => "workload.renamed",
+            Self::WorkloadArchived(_) => "workload.archived",
             Self::ScenarioDefined(_) => "scenario.defined",
             Self::RunCreated(_) => "run.created",
             Self::RunCancelRequested(_) => "run.cancel_requested",
@@ -344,6 +358,8 @@ impl Event {
             Self::InvitationCreated(_) => "org.invitation_created",
             Self::InvitationAccepted(_) => "org.invitation_accepted",
             Self::InvitationRevoked(_) => "org.invitation_revoked",
+            Self::QuotaSet(_) => "quota.set",
+            Self::QuotaLevelChanged(_) => "quota.level_changed",
             Self::UserCreated(_) => "user.created",
             Self::SignedIn(_) => "access.signed_in",
             Self::SignInRefused(_) => "access.sign_in_refused",
@@ -391,6 +407,8 @@ impl Event {
             Self::ProjectVisibilityChanged(payload) => json(payload),
             Self::ProjectArchived(payload) => json(payload),
             Self::WorkloadCreated(payload) => json(payload),
+            Self::WorkloadRenamed(payload) => json(payload),
+            Self::WorkloadArchived(payload) => json(payload),
             Self::ScenarioDefined(payload) => json(payload),
             Self::RunCreated(payload) => json(payload),
             Self::RunCancelRequested(payload) => json(payload),
@@ -439,6 +457,8 @@ impl Event {
             Self::InvitationCreated(payload) => json(payload),
             Self::InvitationAccepted(payload) => json(payload),
             Self::InvitationRevoked(payload) => json(payload),
+            Self::QuotaSet(payload) => json(payload),
+            Self::QuotaLevelChanged(payload) => json(payload),
             Self::UserCreated(payload) => json(payload),
             Self::SignedIn(payload) => json(payload),
             Self::SignInRefused(payload) => json(payload),
@@ -488,6 +508,8 @@ impl Event {
             "project.visibility_changed" => Self::ProjectVisibilityChanged(read.payload()?),
             "project.archived" => Self::ProjectArchived(read.payload()?),
             "workload.created" => Self::WorkloadCreated(read.payload()?),
+            "workload.renamed" => Self::WorkloadRenamed(read.payload()?),
+            "workload.archived" => Self::WorkloadArchived(read.payload()?),
             "scenario.defined" => Self::ScenarioDefined(read.payload()?),
             "run.created" => Self::RunCreated(read.payload()?),
             "run.cancel_requested" => Self::RunCancelRequested(read.payload()?),
@@ -536,6 +558,8 @@ impl Event {
             "org.invitation_created" => Self::InvitationCreated(read.payload()?),
             "org.invitation_accepted" => Self::InvitationAccepted(read.payload()?),
             "org.invitation_revoked" => Self::InvitationRevoked(read.payload()?),
+            "quota.set" => Self::QuotaSet(read.payload()?),
+            "quota.level_changed" => Self::QuotaLevelChanged(read.payload()?),
             "user.created" => Self::UserCreated(read.payload()?),
             "access.signed_in" => Self::SignedIn(read.payload()?),
             "access.sign_in_refused" => Self::SignInRefused(read.payload()?),
@@ -612,6 +636,7 @@ pub fn stream_kind(event_type: &str) -> Option<&'static str> {
         "approval" => "approval",
         "prompt_source" => "prompt_source",
         "org" => "org",
+        "quota" => "quota",
         "user" => "user",
         "access" => "access",
         "saved_view" => "saved_view",

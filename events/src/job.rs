@@ -146,6 +146,31 @@ pub struct ResolvedCommands {
     pub companions: Vec<CompanionCommand>,
 }
 
+impl ResolvedCommands {
+    /// These commands with one model server, ten minutes to become ready and an hour for the whole job, and nothing else
+    /// said.
+    pub fn of(serve_argv: Vec<String>, tool_argv: Vec<String>) -> Self {
+        Self {
+            serve_argv,
+            tool_argv,
+            serve_env: BTreeMap::new(),
+            readiness_path: "/health".to_owned(),
+            readiness_timeout_s: 600,
+            job_timeout_s: 3600,
+            endpoint_url: None,
+            templates: Vec::new(),
+            prompt_source: None,
+            dangerous_flags: Vec::new(),
+            engine_args: BTreeMap::new(),
+            engine_args_set: None,
+            weights: None,
+            replicas: 1,
+            gpus_per_replica: None,
+            companions: Vec::new(),
+        }
+    }
+}
+
 /// A run was created with this job in it. Stream: the job's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -160,6 +185,10 @@ pub struct JobCreated {
     pub scenario: ScenarioSpec,
     /// The commands as resolved for it.
     pub commands: ResolvedCommands,
+    /// The container image that the catalogue names for the framework's version on the server's kind of hardware. The
+    /// agent starts the program that lies on its host, which need not be out of this image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container_image: Option<String>,
 }
 
 /// It is this job's turn. Appended by the control plane.
@@ -223,6 +252,12 @@ pub struct JobRunning {
     /// The model ids the endpoint listed, as evidence of what was served.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub served_models: Vec<String>,
+    /// The commit of the weights' repository as it lies on the host, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights_revision: Option<String>,
+    /// SHA-256 of the weights, hexadecimal, where they are one file on the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights_sha256: Option<String>,
 }
 
 /// The attempt ended with a result.

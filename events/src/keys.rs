@@ -91,6 +91,7 @@ pub const KINDS: &[&str] = &[
     "engine_args_set",
     "approval",
     "org",
+    "quota",
     "user",
     "access",
     "saved_view",

@@ -12,6 +12,9 @@ pub struct ControlPlaneStarted {
     pub commit: Option<String>,
 }
 
+/// What a blob is for that a person uploaded and no command has named yet: nobody but that person knows of it.
+pub const UPLOAD: &str = "upload";
+
 /// Bulky bytes became durable, content-addressed. Stream: `blob/<org>/<sha256>`. Appended only once the blob can be read back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -34,6 +37,9 @@ pub struct BlobStored {
 pub struct BlobErased {
     /// Why.
     pub reason: String,
+    /// Size of what is gone, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
 }
 
 /// A report was refused: an audit trail of bad input, limited in rate. Stream: the server's.

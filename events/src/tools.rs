@@ -51,6 +51,9 @@ impl WorkloadKind {
     }
 }
 
+/// The framework whose answers are simulated.
+pub const FRAMEWORK_REFSERVER: &str = "refserver";
+
 /// A benchmark client, by its `tool_code`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ToolCode {

@@ -47,6 +47,42 @@ pub struct WorkloadSpec {
     pub keep_server: bool,
 }
 
+impl WorkloadSpec {
+    /// The addresses that people named in it: the field of each, and the address as it stands.
+    pub fn addresses(&self) -> Vec<(String, &str)> {
+        let endpoint = self.endpoint_url.iter().map(|url| ("p_endpoint_url".to_owned(), url.as_str()));
+        let named = [("p_tool_args", &self.tool_args), ("p_engine_args", &self.engine_args)];
+        let named = named.into_iter().flat_map(|(field, args)| addresses_in(field, args));
+        endpoint.chain(named).collect()
+    }
+}
+
+/// The addresses among arguments: the place of each, and the address as it stands.
+pub fn addresses_in<'a>(field: &str, args: &'a BTreeMap<String, Value>) -> Vec<(String, &'a str)> {
+    let of = |(key, value): (&String, &'a Value)| {
+        let found = texts(value).into_iter().filter(|text| is_remote(text));
+        found.map(|text| (format!("{field}.{key}"), text)).collect::<Vec<_>>()
+    };
+    args.iter().flat_map(of).collect()
+}
+
+/// Whether a reference leads to another service rather than to a file.
+pub fn is_remote(reference: &str) -> bool {
+    let begins =
+        |scheme: &str| reference.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    begins("http://") || begins("https://")
+}
+
+/// The texts in a value, however deep.
+fn texts(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text.trim()],
+        Value::Array(values) => values.iter().flat_map(texts).collect(),
+        Value::Object(members) => members.values().flat_map(texts).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// A person defined a workload. Stream: the workload's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -59,6 +95,17 @@ pub struct WorkloadCreated {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cloned_from: Option<String>,
 }
+
+/// A person renamed a workload. The code stays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadRenamed {
+    /// The new display name.
+    pub name: String,
+}
+
+/// A person archived a workload: no more runs of it, results kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadArchived {}
 
 /// One traffic shape. Unset axes belong to other tools.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -150,6 +197,28 @@ mod tests {
         (spec.num_rounds, spec.num_images_batch) = (Some(25), Some(2));
         (spec.image_size, spec.image_detail) = (Some("1024x1024".into()), Some("high".into()));
         assert_eq!(spec.code(), "c8-isl512-osl256-r25-n2-1024x1024-high-nostream");
+    }
+
+    #[test]
+    fn the_addresses_in_a_workload_are_found_wherever_they_stand() {
+        let spec: WorkloadSpec = serde_json::from_value(serde_json::json!({
+            "model_code": "m", "framework_code": "openai", "framework_version": "v1", "tool_code": "kyai",
+            "endpoint_url": "ftp://h", "tool_args": {"judge_url": " HTTPS://judge.example/v1", "disk": "nvme0n1"},
+            "engine_args": {"otlp": ["http://10.0.0.1:4317"], "deep": {"at": "http://x/"}, "n": 3},
+        }))
+        .unwrap();
+        let found = spec.addresses();
+        let found: Vec<(&str, &str)> = found.iter().map(|(field, url)| (field.as_str(), *url)).collect();
+        assert_eq!(
+            found,
+            [
+                // Whatever it is: an endpoint is one by its place.
+                ("p_endpoint_url", "ftp://h"),
+                ("p_tool_args.judge_url", "HTTPS://judge.example/v1"),
+                ("p_engine_args.deep", "http://x/"),
+                ("p_engine_args.otlp", "http://10.0.0.1:4317"),
+            ]
+        );
     }
 
     #[test]

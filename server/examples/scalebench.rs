@@ -276,24 +276,11 @@ fn run_of(workload: u32, run: u32, samples: u32) -> [Vec<(StreamKey, Vec<NewEven
             ordinal: ordinal as u32,
             workload: spec_of(workload),
             scenario: scenario(concurrency),
-            commands: ResolvedCommands {
-                prompt_source: None,
-                serve_argv: vec!["vllm".into(), "serve".into()],
-                tool_argv: vec!["metrumbench-llm".into()],
-                serve_env: Default::default(),
-                readiness_path: "/health".into(),
-                readiness_timeout_s: 600,
-                job_timeout_s: 3600,
-                endpoint_url: None,
-                templates: vec![],
-                dangerous_flags: vec![],
-                engine_args: Default::default(),
-                engine_args_set: None,
-                weights: None,
-                replicas: 1,
-                gpus_per_replica: None,
-                companions: vec![],
-            },
+            commands: ResolvedCommands::of(
+                vec!["vllm".into(), "serve".into()],
+                vec!["metrumbench-llm".into()],
+            ),
+            container_image: None,
         };
         let output = ToolOutputRecorded {
             attempt: 1,
@@ -317,6 +304,8 @@ fn run_of(workload: u32, run: u32, samples: u32) -> [Vec<(StreamKey, Vec<NewEven
         };
         let running = JobRunning {
             prompt_source_sha256: None,
+            weights_revision: None,
+            weights_sha256: None,
             attempt: 1,
             tool_argv: vec!["metrumbench-llm".into()],
             tool_version: "0.1.0".into(),

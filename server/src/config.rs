@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use events::networks::Networks;
 use url::Url;
 
 use crate::api::limits::Rates;
@@ -44,8 +45,10 @@ pub struct Config {
     pub agent_dir: Option<PathBuf>,
     /// How much one principal may ask a second.
     pub rates: Rates,
-    /// Which addresses that people name may be asked.
+    /// What the control plane may ask itself, of the addresses that people name.
     pub outbound: Policy,
+    /// What workloads may have agents ask.
+    pub endpoints: Policy,
 }
 
 impl Config {
@@ -67,7 +70,8 @@ impl Config {
             oidc: None,
             smtp: None,
             notify: Pace::default(),
-            outbound: Policy::default(),
+            outbound: Policy::of_control_plane(Networks::default()),
+            endpoints: Policy::of_agents(Networks::default()),
         }
     }
 

@@ -76,6 +76,55 @@ async fn an_archived_project_takes_no_more_work_and_keeps_its_rows() {
 }
 
 #[tokio::test]
+async fn a_workload_is_renamed_and_archived_and_what_was_measured_stays() {
+    let plane = Plane::start().await;
+    let member = plane.client(Role::Member).await;
+    let agent = Agent::enrol(&plane, "h1").await;
+    project(&member, "p1", 1).await;
+    start_run(&member, &agent, "p1").await;
+    let named = json!({"p_project_code": "p1", "p_workload_code": "w", "p_name": "Gemma on one slot"});
+    let reply = member.rpc("rename_workload", &named).await.ok();
+    assert_eq!(reply["workload"], "workload/acme/p1/w");
+    let head = plane.head().await;
+    let again = member.rpc("rename_workload", &named).await.ok();
+    assert_eq!((plane.head().await, &again["position"]), (head, &reply["position"]));
+    let place = json!({"p_project_code": "p1", "p_workload_code": "w"});
+    let other = json!({"p_project_code": "p1", "p_workload_code": "x"});
+    assert_eq!(member.rpc("archive_workload", &other).await.refused().code, "workload_not_found");
+    let viewer = plane.client(Role::Viewer).await;
+    assert_eq!(viewer.rpc("archive_workload", &place).await.status, 403);
+    member.rpc("archive_workload", &place).await.ok();
+    let found = rows(&member, &plane, "/api/v_workloads?project_code=eq.p1").await;
+    assert_eq!(
+        (&found[0]["name"], &found[0]["archived"], &found[0]["workload_code"], &found[0]["runs"]),
+        (&json!("Gemma on one slot"), &json!(true), &json!("w"), &json!(1))
+    );
+    // The run that was under way goes on.
+    assert!(agent.claim().await.is_some());
+    let start =
+        json!({"p_project_code": "p1", "p_workload_code": "w", "p_config_code": CONFIG, "p_hostname": "h1"});
+    assert_eq!(member.rpc("start_run", &start).await.refused().code, "workload_archived");
+    let rerun = json!({"p_project_code": "p1", "p_workload_code": "w", "p_run_number": 1});
+    assert_eq!(member.rpc("rerun", &rerun).await.refused().code, "workload_archived");
+    assert_eq!(
+        member
+            .rpc("rename_workload", &json!({"p_project_code": "p1", "p_workload_code": "w", "p_name": "z"}))
+            .await
+            .refused()
+            .code,
+        "workload_archived"
+    );
+    let clone = json!({"p_project_code": "p1", "p_workload_code": "w", "p_new_workload_code": "w2"});
+    member.rpc("clone_workload", &clone).await.ok();
+    let found = rows(&member, &plane, "/api/v_workloads?workload_code=eq.w2").await;
+    assert_eq!(
+        (&found[0]["archived"], &found[0]["cloned_from"]),
+        (&json!(false), &json!("workload/acme/p1/w"))
+    );
+    plane.stop().await;
+}
+
+#[tokio::test]
 async fn a_removed_server_lets_its_agent_in_no_more_until_it_is_registered_anew() {
     let plane = Plane::start().await;
     let (admin, member) = (plane.client(Role::Admin).await, plane.client(Role::Member).await);

@@ -12,14 +12,19 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use events::access::Role;
+use events::quota::Resource;
 use plane::agent::{Agent, failed, project, start_run};
-use plane::{Client, PASSWORD, Plane};
+use plane::{Client, ORG, PASSWORD, Plane};
 use serde_json::{Value, json};
+use server::auth::Principal;
 use server::clock;
+use server::commands::RequestMeta;
+use server::commands::quotas::set_quotas;
 use server::config::Config;
 use server::notify::{self, Pace, SmtpConfig};
 use server::secrets::Hidden;
 use tokio::sync::mpsc;
+use uuid::Uuid;
 
 /// How long anything may take before it counts as never.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -219,6 +224,39 @@ async fn two_that_deliver_at_the_same_time_send_a_message_once_and_what_was_sent
 }
 
 #[tokio::test]
+async fn administrators_are_told_once_of_each_level_of_a_quota() {
+    let mut mail = MailServer::start(&[]);
+    let plane = Plane::start_with(|config| mail.configure(config)).await;
+    let ann = page(&plane, "ann@example.org", Role::Admin).await;
+    let quiet = page(&plane, "quiet@example.org", Role::Admin).await;
+    quiet.rpc("set_notification_preferences", &json!({"p_quota": false})).await.ok();
+    page(&plane, "bob@example.org", Role::Member).await;
+    let meta = RequestMeta { correlation_id: Uuid::now_v7(), idempotency_key: None, now: clock::now() };
+    let quotas = [(Resource::Projects, Some(20))].into();
+    set_quotas(&plane.state, &Principal::operator(ORG), ORG, &quotas, meta).await.unwrap();
+    let create = async |number: u32| {
+        ann.rpc("create_project", &json!({"p_project_code": format!("p{number}"), "p_name": "p"})).await.ok();
+    };
+    for number in 1..=16 {
+        create(number).await;
+    }
+    plane.until_type_after(0, "notification.sent").await;
+    let message = mail.next();
+    assert_eq!(message["to"], json!(["ann@example.org"]));
+    assert_eq!(message["subject"], "Benchtrail: acme uses 80 % of its projects");
+    assert!(message["text"].as_str().unwrap().contains("uses 16 of the 20 projects"), "{message}");
+    // One fewer and one more: the level was not left.
+    ann.rpc("archive_project", &json!({"p_project_code": "p4"})).await.ok();
+    for number in 17..=20 {
+        create(number).await;
+    }
+    plane.until_types_after(0, "notification.sent", 2).await;
+    assert_eq!(mail.next()["subject"], "Benchtrail: acme uses 95 % of its projects");
+    plane.stop().await;
+    assert_eq!(mail.rest(), Vec::<Value>::new());
+}
+
+#[tokio::test]
 async fn the_week_is_summed_up_once_for_who_wants_it() {
     let mut mail = MailServer::start(&[]);
     let plane = Plane::start_with(|config| mail.configure(config)).await;
@@ -278,7 +316,7 @@ impl Receiver {
 }
 
 fn allow_loopback(config: &mut Config) {
-    config.outbound.allowed = vec!["127.0.0.0/8".parse().unwrap()];
+    config.outbound.networks = "127.0.0.0/8".parse().unwrap();
     config.notify = Pace {
         look: Duration::from_millis(50),
         first_retry: Duration::from_millis(20),

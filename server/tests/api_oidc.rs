@@ -299,6 +299,15 @@ async fn an_invitation_is_accepted_with_a_new_account_of_the_providers() {
     plane.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn where_a_providers_documents_lead_is_judged_like_any_address() {
+    let (plane, _provider) = start("strays").await;
+    let answer = plane.anonymous().rpc("start_oidc_sign_in", &json!({"p_return_to": "/"})).await;
+    assert!(!answer.status.is_success(), "{}", answer.text);
+    assert!(answer.text.contains("169.254.169.254 is not a public address"), "{}", answer.text);
+    plane.stop().await;
+}
+
 #[tokio::test]
 async fn without_a_provider_there_is_no_such_sign_in_and_one_that_is_gone_is_named() {
     let plane = Plane::start().await;

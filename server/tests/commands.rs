@@ -212,6 +212,8 @@ impl World {
             tool_version: "0.1.0".into(),
             ready_after_s: 0.1,
             prompt_source_sha256: None,
+            weights_revision: None,
+            weights_sha256: None,
             served_models: vec![],
         };
         self.accepted(ReportBody::Running { job: key.clone(), running }).await;

@@ -4,9 +4,47 @@ mod common;
 mod reading;
 
 use common::Cluster;
+use events::Event;
 use events::project::ProjectVisibility;
-use reading::{Read, Story, anonymous, person};
-use serde_json::json;
+use reading::{Read, Story, anonymous, event, person};
+use serde_json::{Value, json};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_and_its_result_say_what_was_served_and_how() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "served").await;
+    let story = Story { concurrencies: vec![8], seconds: 2, ..Story::default() };
+    story.tell(&read).await;
+    read.settle().await;
+    let ada = person("acme", "ada");
+    let job = read.rows(&ada, "v_jobs", "").await.remove(0);
+    for (name, value) in [
+        ("engine_args", json!({"tensor_parallel_size": 2})),
+        ("engine_args_set_code", json!("vllm-llama-tp2")),
+        ("engine_args_set_version", json!(3)),
+        ("container_image", json!("vllm/vllm-openai:v0.28.0")),
+        ("replicas", json!(1)),
+        ("gpus_per_replica", json!(2)),
+        ("gpu_sets", json!(["0,1"])),
+        ("weights_revision", json!("ab".repeat(20))),
+        ("weights_sha256", Value::Null),
+    ] {
+        assert_eq!(job[name], value, "{name}");
+    }
+    let beside = read.rows(&ada, "v_job_with_telemetry", "").await.remove(0);
+    assert_eq!(beside["engine_args"], job["engine_args"]);
+    let result =
+        read.rows(&ada, "v_benchmark_results", "engine_args_set_code=eq.vllm-llama-tp2").await.remove(0);
+    assert_eq!((&result["engine_args_set_version"], &result["replicas"]), (&json!(3), &json!(1)));
+    // Another attempt is served anew: what the one before loaded is not its own.
+    let stream = story.job(8).stream();
+    let claimed = events::job::JobClaimed { attempt: 2, agent: story.server().agent(), lease_s: 60 };
+    read.append(&stream, vec![event(&stream, 90.0, &Event::JobClaimed(claimed))]).await;
+    read.settle().await;
+    let job = read.rows(&ada, "v_jobs", "").await.remove(0);
+    assert_eq!((&job["gpu_sets"], &job["weights_revision"]), (&Value::Null, &Value::Null));
+    assert_eq!(job["engine_args_set_version"], 3);
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_is_in_every_view() {
@@ -250,7 +288,7 @@ async fn a_report_can_be_read_as_it_stood() {
     let at = async |position: i64| {
         read.rows(&ada, "v_benchmark_results", &format!("as_of={position}&select=status,suspicious")).await
     };
-    assert_eq!(at(before).await, Vec::<serde_json::Value>::new());
+    assert_eq!(at(before).await, Vec::<Value>::new());
     assert_eq!(at(before + 1).await, [json!({"status": "running", "suspicious": false})]);
     assert_eq!(at(before + 2).await, [json!({"status": "completed", "suspicious": false})]);
     assert_eq!(at(last).await, [json!({"status": "completed", "suspicious": true})]);

@@ -195,6 +195,84 @@ async fn the_three_exports_hold_the_same_rows_and_no_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_row_of_an_export_can_be_verified_by_itself() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "provenance").await;
+    Story { concurrencies: vec![1, 8], seconds: 2, ..Story::default() }.tell(&read).await;
+    let head = read.settle().await;
+    let ada = person("acme", "ada");
+    let ndjson = async |query: &str| -> Vec<Value> {
+        let (status, _, lines) =
+            read.ask(&ada, "v_benchmark_results", query, &[("accept", "application/x-ndjson")]).await;
+        assert_eq!(status, 200, "{lines}");
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let rows = ndjson("order=concurrency").await;
+    assert_eq!(rows.len(), 2);
+    for row in &rows {
+        // The row names an event of the log, by its place in the chain and its hash there: that event holds its figures.
+        let position = row["output_position"].as_i64().unwrap();
+        let event = read.log.read_all(position - 1, 1).await.unwrap().remove(0);
+        assert_eq!(row["output_hash"], hex::encode(event.hash));
+        assert_eq!(
+            (&*event.event_type, event.stream.as_str()),
+            ("tool_output.recorded", row["job"].as_str().unwrap())
+        );
+        let payload: Value = serde_json::from_str(&event.payload).unwrap();
+        assert_eq!(payload["summary"]["window_s"].as_f64(), row["window_s"].as_f64());
+        assert!(
+            row["job"]
+                .as_str()
+                .unwrap()
+                .starts_with(&row["run"].as_str().unwrap().replacen("run/", "job/", 1))
+        );
+        assert_eq!(row["as_of_position"], head);
+    }
+    // What is asked for as of that position is the same.
+    let again = ndjson(&format!("order=concurrency&as_of={head}")).await;
+    assert_eq!(again, rows);
+    let before = rows[0]["output_position"].as_i64().unwrap();
+    let then = ndjson(&format!("as_of={before}&select=concurrency&provenance=columns")).await;
+    assert_eq!((then.len(), &then[0]["as_of_position"]), (1, &json!(before)));
+    assert_eq!(then[0]["output_hash"], rows[0]["output_hash"]);
+
+    // Who names the columns gets these, in every format.
+    let csv =
+        async |query: &str| read.ask(&ada, "v_benchmark_results", query, &[("accept", "text/csv")]).await.2;
+    assert_eq!(csv("select=concurrency&order=concurrency").await, "concurrency\r\n1\r\n8\r\n");
+    let header = csv("select=c:concurrency,job&provenance=columns").await;
+    assert_eq!(
+        header.lines().next().unwrap(),
+        "c,job,run,output_position,output_hash,position,as_of_position"
+    );
+    assert!(!csv("provenance=none").await.lines().next().unwrap().contains("as_of_position"));
+    let file = read
+        .bytes(
+            &ada,
+            "v_metrumbench_llm_outputs",
+            "",
+            &headers(&[("accept", "application/vnd.apache.parquet")]),
+            &http::Method::GET,
+        )
+        .await
+        .2;
+    let (facts, parquet) = parquet_rows(file);
+    assert_eq!((&parquet[0]["as_of_position"], parquet.len()), (&json!(head), 2));
+    assert!(rows.iter().any(|row| row["output_hash"] == parquet[0]["output_hash"]));
+    let said = facts.iter().find(|fact| fact.key == "benchtrail.log_position").unwrap();
+    assert_eq!(said.value.as_deref(), Some(head.to_string().as_str()));
+    let board = read.ask(&ada, "v_leaderboard", "simulated=is.false", &[("accept", "text/csv")]).await.2;
+    assert!(board.lines().next().unwrap().ends_with(",as_of_position"), "{board}");
+    assert_eq!(read.ask(&ada, "v_jobs", "provenance=maybe", &[]).await.0, 400);
+    plain_json_has_no_position_of_its_own(&read).await;
+}
+
+async fn plain_json_has_no_position_of_its_own(read: &Read) {
+    let rows = read.rows(&person("acme", "ada"), "v_benchmark_results", "limit=1").await;
+    assert!(rows[0].get("as_of_position").is_none() && rows[0].get("output_hash").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn as_of_takes_a_time_as_well_as_a_position() {
     let cluster = Cluster::start().await;
     let read = Read::start(&cluster, "times").await;

@@ -8,6 +8,7 @@ use plane::{Answer, Client, Plane};
 use reqwest::Method;
 use serde_json::{Value, json};
 use server::clock;
+use server::outbound::Policy;
 use sha2::{Digest, Sha256};
 
 async fn rows(client: &Client, plane: &Plane, path: &str) -> Vec<Value> {
@@ -297,7 +298,9 @@ fn evaluation(score: f64, latency_ms: f64, dataset: &str) -> Value {
 
 #[tokio::test]
 async fn evaluations_are_ranked_among_the_same_questions_by_score_and_then_by_latency() {
-    let plane = Plane::start().await;
+    let plane =
+        Plane::start_with(|config| config.endpoints = Policy::of_agents("127.0.0.0/8".parse().unwrap()))
+            .await;
     let member = plane.client(Role::Member).await;
     let agent = Agent::enrol(&plane, "h1").await;
     let capabilities = json!({"kind": "capabilities", "capabilities": {
@@ -311,6 +314,7 @@ async fn evaluations_are_ranked_among_the_same_questions_by_score_and_then_by_la
         ("Qwen/Qwen3-0.6B", 0.7, 300.0, "mmlu-pro"),
         ("Qwen/Qwen3-1.7B", 0.1, 300.0, "gpqa-diamond"),
     ];
+    let mut heads = Vec::new();
     for (number, (model, score, latency, dataset)) in candidates.iter().enumerate() {
         let code = format!("w{number}");
         let workload = json!({
@@ -341,6 +345,7 @@ async fn evaluations_are_ranked_among_the_same_questions_by_score_and_then_by_la
         while !plane.types_of(&path).await.contains(&"run.finished".to_owned()) {
             head.changed().await.unwrap();
         }
+        heads.push(plane.head().await);
     }
     let board = rows(&member, &plane, "/api/v_kyai_leaderboard?dataset=eq.mmlu-pro&order=rank").await;
     let ranks: Vec<(i64, &str)> = board
@@ -348,6 +353,11 @@ async fn evaluations_are_ranked_among_the_same_questions_by_score_and_then_by_la
         .map(|row| (row["rank"].as_i64().unwrap(), row["model_code"].as_str().unwrap()))
         .collect();
     assert_eq!(ranks, [(1, "Qwen/Qwen3-0.6B"), (2, "google/gemma-3-1b-it"), (3, "google/gemma-3-270m")]);
+    // As it stood after the first of them.
+    let then = format!("/api/v_kyai_leaderboard?dataset=eq.mmlu-pro&as_of={}", heads[0]);
+    let then = rows(&member, &plane, &then).await;
+    assert_eq!(then.len(), 1);
+    assert_eq!((&then[0]["rank"], &then[0]["model_code"]), (&json!(1), &json!("google/gemma-3-270m")));
     let other = rows(&member, &plane, "/api/v_kyai_leaderboard?dataset=eq.gpqa-diamond").await;
     assert_eq!((other.len(), &other[0]["rank"]), (1, &json!(1)), "other questions are another board");
     let unified = rows(&member, &plane, "/api/v_benchmark_results?workload_code=eq.w1").await;

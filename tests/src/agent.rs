@@ -75,6 +75,7 @@ impl Agent {
             .arg(binary("metrumbench-llm").parent().expect("a folder"))
             .arg("--bin-dir")
             .arg(llama_server_dir(folder))
+            .args(["--allow-network", "127.0.0.0/8"])
             .arg("--model")
             .arg(format!("google/gemma-3-270m={}", gemma().display()));
         let output = enrol.output().expect("benchtrail-agent starts");

@@ -138,6 +138,7 @@ impl Services {
         command
             .env("DATABASE_URL", &self.database_url)
             .env("NATS_URL", &self.nats_url)
+            .env("BENCHTRAIL_ENDPOINT_ALLOW", "127.0.0.0/8")
             .current_dir(self.folder());
         let log = self.folder.path().join(format!("{name}.log"));
         let mut server = Server {

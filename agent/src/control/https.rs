@@ -148,14 +148,17 @@ impl Https {
 /// # Errors
 /// When no TLS is to be had.
 pub fn http_client() -> Result<reqwest::Client, ControlError> {
+    http_client_builder().build().map_err(|e| ControlError::Unreachable(e.to_string()))
+}
+
+/// What every HTTP client of the agent has.
+pub fn http_client_builder() -> reqwest::ClientBuilder {
     // A second installation is refused, which is what we want.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
-        .build()
-        .map_err(|e| ControlError::Unreachable(e.to_string()))
 }
 
 fn unreachable(error: reqwest::Error) -> ControlError {

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
-pub use https::{Https, http_client};
+pub use https::{Https, http_client, http_client_builder};
 pub use nats::{NatsLink, NatsProbe, probe_nats};
 
 /// Why the control plane did not do what was asked.

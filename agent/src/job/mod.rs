@@ -8,10 +8,12 @@ mod plan;
 mod progress;
 mod record;
 mod reporter;
+mod serve;
 mod sources;
 mod steps;
 mod uploads;
 mod verify;
+mod weights;
 
 pub(crate) use attempt::stamped;
 pub use attempt::{Attempt, Host, Stop, carry_out};

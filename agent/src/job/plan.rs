@@ -1,9 +1,11 @@
 //! From a verified job and this host's policy to what will be started, or to the reason why nothing will.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use events::networks::{NETWORKS_ENV, Networks};
 use events::report::AssignedJob;
 
 use super::place::Place;
@@ -110,7 +112,8 @@ pub(super) fn plan(given: &Given<'_>) -> Result<Plan, Refusal> {
         companions.push(ProcessSpec { name: "companion", argv, env, work_dir: place.work_dir.clone() });
     }
     let argv = adapter.argv(command(&commands.tool_argv, &all, policy)?, &place.tool_files());
-    let env = environment(policy, given.marker);
+    let mut env = environment(policy, given.marker);
+    env.insert(NETWORKS_ENV.into(), networks(given, replicas, serves)?.to_string());
     let tool = ProcessSpec { name: "tool", argv, env, work_dir: place.work_dir.clone() };
 
     let wanted = adapter.model(&tool.argv);
@@ -138,6 +141,15 @@ pub(super) fn plan(given: &Given<'_>) -> Result<Plan, Refusal> {
         base_urls,
         ready_within,
     })
+}
+
+/// Where the tool may connect to: the policy's networks, and the model servers of this host's own.
+fn networks(given: &Given<'_>, replicas: u32, serves: bool) -> Result<Networks, Refusal> {
+    let mut networks = given.policy.allowed_networks.clone();
+    for index in 0..if serves { replicas } else { 0 } {
+        networks = networks.with_service((Ipv4Addr::LOCALHOST, port_of(given.port, index)?).into());
+    }
+    Ok(networks)
 }
 
 /// A replica's port: the first one's and its index.

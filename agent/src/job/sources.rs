@@ -93,7 +93,7 @@ async fn fetched(https: &Https, folder: &Path, sha256: &str) -> Result<PathBuf, 
 }
 
 /// SHA-256 of a file, hexadecimal.
-async fn hash(path: &Path) -> io::Result<String> {
+pub(super) async fn hash(path: &Path) -> io::Result<String> {
     let path = path.to_owned();
     let hashed = tokio::task::spawn_blocking(move || {
         let mut file = std::fs::File::open(path)?;

@@ -5,20 +5,20 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use events::job::{JobRunning, JobServing};
-use events::report::SecretsRequest;
+use events::job::JobRunning;
 use events::tool_output::ToolInvocation;
+use events::tools::FRAMEWORK_REFSERVER;
 use nix::sys::signal::Signal;
 
-use super::attempt::{Execution, Outcome, Processes, stop_all};
-use super::kept::Served;
+use super::Place;
+use super::attempt::{Execution, Outcome, Processes};
 use super::plan::{Given, Plan, plan};
 use super::progress::Follower;
+use super::serve::{exit_of, read_rest_of};
 use super::sources::{self, Sources};
-use super::{Place, Record};
-use crate::control::ControlError;
+use super::weights::{self, Weights};
 use crate::logs::{Redactor, Secrets};
-use crate::serving::{self, NotReady, Process};
+use crate::serving::{self, Process};
 use crate::tools::{Measured, SummaryError, ToolFiles};
 
 /// How long a tool may go on after its model server ended: it must still write its summary.
@@ -43,7 +43,12 @@ impl Execution<'_> {
         }
         let sources = self.sources().await?;
         let plan = self.plan(processes.served.as_ref().map(|served| served.port), sources.as_ref())?;
-        let ready = self.serve(&plan, processes).await?;
+        let client = self.judge_addresses(&plan).await?;
+        // Before anything is started: reading a large file would disturb what is measured.
+        let before = self.weights().await;
+        let ready = self.serve(&plan, processes, &client).await?;
+        // A repository may only have come while the server was started.
+        let weights = if before == Weights::default() { self.weights().await } else { before };
         let version = self.tool_version(&plan).await?;
         let files = self.place.tool_files();
         plan.adapter
@@ -64,6 +69,8 @@ impl Execution<'_> {
             ready_after_s: ready.after_s,
             prompt_source_sha256: sources.map(|sources| sources.sha256),
             served_models: self.secrets.redact_all(&ready.models),
+            weights_revision: weights.revision,
+            weights_sha256: weights.sha256,
         });
 
         let beside = processes.servers.iter_mut().chain(&mut processes.companions);
@@ -81,50 +88,6 @@ impl Execution<'_> {
         Ok(self.judge(status, server_exit, summary))
     }
 
-    /// Takes the model server over that the job before left running, where it is what this one asks for. Another one
-    /// is stopped: it would disturb what is measured.
-    async fn take_over(&mut self, processes: &mut Processes) {
-        let kept = self.host.kept.lock().await.take();
-        let Some(mut kept) = kept else { return };
-        if !kept.serves(&self.job) {
-            stop_all(kept.processes, Duration::from_secs(self.host.policy.stop_grace_s)).await;
-            Record::remove(&self.host.state.kept_server());
-            self.say(format!(
-                "the model server kept from {} was stopped: this job needs another",
-                kept.served.started_for
-            ))
-            .await;
-            return;
-        }
-        // A successor must find them by the marker in their environment.
-        self.record.marker = kept.record.marker;
-        for process in &kept.processes {
-            process.log_to(Some(&self.logs.framework.1));
-            self.remember(process);
-        }
-        Record::remove(&self.host.state.kept_server());
-        processes.companions = kept.processes.split_off(kept.served.servers.min(kept.processes.len()));
-        processes.servers = kept.processes;
-        processes.served = Some(kept.served);
-    }
-
-    /// Asks for what the model server needs and must not stand in its command. Without an answer it is started all the
-    /// same: a gated model then says itself that it wants a token.
-    async fn fetch_secrets(&mut self) {
-        let request = SecretsRequest { job: self.job.job.clone(), attempt: self.job.attempt };
-        match self.host.https.secrets(&request).await {
-            Ok(reply) => {
-                self.secrets = self.host.secrets.and(reply.env.values().cloned());
-                self.released = reply.env;
-            }
-            // A control plane from before there were secrets.
-            Err(ControlError::Refused { status: 404 | 405, .. }) => {}
-            Err(error) => {
-                self.say(format!("the job's secrets cannot be had, going on without: {error}")).await
-            }
-        }
-    }
-
     /// Makes the job's inputs ready, where they have a source.
     async fn sources(&self) -> Result<Option<Sources>, Outcome> {
         let Some(named) = &self.job.commands.prompt_source else { return Ok(None) };
@@ -133,6 +96,18 @@ impl Execution<'_> {
         let ready = ready.map_err(|why| Outcome::failed("refused", why))?;
         self.say(format!("the inputs are {} with SHA-256 {}", named.code, ready.sha256)).await;
         Ok(Some(ready))
+    }
+
+    /// Which weights this host serves, where it serves any.
+    async fn weights(&self) -> Weights {
+        let commands = &self.job.commands;
+        if commands.serve_argv.is_empty() || self.job.workload.framework_code == FRAMEWORK_REFSERVER {
+            return Weights::default();
+        }
+        let code = &self.job.workload.model_code;
+        let model = self.host.policy.models.get(code).or(commands.weights.as_ref()).unwrap_or(code);
+        let asked = commands.engine_args.get("revision").and_then(|revision| revision.as_str());
+        weights::weights(model, asked, &self.host.state.weights()).await
     }
 
     fn plan(&self, port: Option<u16>, sources: Option<&Sources>) -> Result<Plan, Outcome> {
@@ -154,89 +129,6 @@ impl Execution<'_> {
         Ok(plan(&given)?)
     }
 
-    /// Starts the model servers, unless there is none to start or they were kept, and waits until all of them answer.
-    async fn serve(&mut self, plan: &Plan, processes: &mut Processes) -> Result<serving::Ready, Outcome> {
-        let mut serving = JobServing {
-            attempt: self.job.attempt,
-            serve_argv: Vec::new(),
-            endpoint_urls: plan.base_urls.clone(),
-            kept_from: None,
-            further_argv: Vec::new(),
-            gpu_sets: plan.gpu_sets.clone(),
-        };
-        match (plan.serve.is_empty(), &processes.served) {
-            (false, Some(served)) => {
-                serving.serve_argv.clone_from(&served.argv);
-                serving.further_argv.clone_from(&served.further_argv);
-                serving.kept_from = Some(served.started_for.clone());
-                self.say(format!(
-                    "using the model server kept from {}: {}",
-                    served.started_for,
-                    served.argv.join(" ")
-                ))
-                .await;
-            }
-            (false, None) => self.start_servers(plan, processes, &mut serving).await?,
-            (true, _) => self.say(format!("using the endpoint {}", plan.base_urls.join(", "))).await,
-        }
-        self.reporter.serving(serving);
-
-        let looks = plan
-            .endpoints
-            .iter()
-            .map(|endpoint| serving::wait_until_ready(&self.host.http, endpoint, plan.ready_within));
-        let ready = futures::future::try_join_all(looks);
-        let mut started: Vec<&mut Process> =
-            processes.servers.iter_mut().chain(&mut processes.companions).collect();
-        let ready = tokio::select! {
-            ready = ready => ready.map_err(|e| self.not_ready(&e))?,
-            status = exit_of(&mut started) => {
-                read_rest_of(started).await;
-                return Err(self.server_exited(status, "before it was ready"));
-            }
-        };
-        // Ready is when the last of them is.
-        let after_s = ready.iter().map(|ready| ready.after_s).fold(0.0, f64::max);
-        let models = ready.into_iter().next().map(|ready| ready.models).unwrap_or_default();
-        self.say(format!("the model server is ready after {after_s:.1} s and serves {}", models.join(", ")))
-            .await;
-        Ok(serving::Ready { after_s, models })
-    }
-
-    /// Starts what runs beside the model servers, then the model servers.
-    async fn start_servers(
-        &mut self,
-        plan: &Plan,
-        processes: &mut Processes,
-        serving: &mut JobServing,
-    ) -> Result<(), Outcome> {
-        for spec in &plan.companions {
-            let companion = Process::start(spec, &self.secrets, &self.logs.framework.1)?;
-            self.remember(&companion);
-            processes.companions.push(companion);
-            let argv = self.secrets.redact_all(&spec.argv);
-            self.say(format!("started beside the model server: {}", argv.join(" "))).await;
-            serving.further_argv.push(argv);
-        }
-        for (index, spec) in plan.serve.iter().enumerate() {
-            let server = Process::start(spec, &self.secrets, &self.logs.framework.1)?;
-            self.remember(&server);
-            processes.servers.push(server);
-            let argv = self.secrets.redact_all(&spec.argv);
-            let gpus = plan.gpu_sets.get(index).map(|gpus| format!(" on GPUs {gpus}")).unwrap_or_default();
-            self.say(format!("started the model server{gpus}: {}", argv.join(" "))).await;
-            if index == 0 { serving.serve_argv = argv } else { serving.further_argv.push(argv) }
-        }
-        processes.served = Some(Served::by(
-            &self.job,
-            serving.serve_argv.clone(),
-            serving.further_argv.clone(),
-            processes.servers.len(),
-            plan.port,
-        ));
-        Ok(())
-    }
-
     /// Writes the addresses down for a tool that spreads its load over several model servers.
     fn write_endpoints(&self, plan: &Plan) -> std::io::Result<()> {
         let endpoints: Vec<_> = plan
@@ -246,21 +138,6 @@ impl Execution<'_> {
             .map(|(index, url)| serde_json::json!({"url": url, "name": format!("replica-{index}")}))
             .collect();
         std::fs::write(self.place.endpoints_file(), serde_json::to_vec(&endpoints)?)
-    }
-
-    fn not_ready(&self, error: &NotReady) -> Outcome {
-        let tail = self.logs.framework.1.tail();
-        let shown = if tail.is_empty() { String::new() } else { format!("\nIts last lines:\n{tail}") };
-        let message = format!("{error}. Raise the readiness time limit if the model loads slowly.{shown}");
-        Outcome::failed("server_not_ready", self.secrets.redact(&message))
-    }
-
-    fn server_exited(&self, status: Option<ExitStatus>, when: &str) -> Outcome {
-        let tail = self.logs.framework.1.tail();
-        Outcome::failed(
-            "server_exited",
-            format!("the model server ended {when} ({}). Its last lines:\n{tail}", describe(status)),
-        )
     }
 
     /// Asks the tool for its version: evidence beside its numbers.
@@ -379,24 +256,6 @@ impl Execution<'_> {
                 Ok(copy) => self.host.upload(&self.reporter, copy, "request_log", "application/x-ndjson"),
                 Err(error) => tracing::error!(%error, "the request log cannot be redacted and stays here"),
             }
-        }
-    }
-}
-
-/// Waits until one of the processes ends; for ever when there is none.
-async fn exit_of(processes: &mut [&mut Process]) -> Option<ExitStatus> {
-    if processes.is_empty() {
-        return std::future::pending().await;
-    }
-    let waits = processes.iter_mut().map(|process| Box::pin(process.wait()));
-    futures::future::select_all(waits).await.0.ok()
-}
-
-/// Reads what the ended among processes said last, so that an error message can show it.
-async fn read_rest_of(processes: Vec<&mut Process>) {
-    for process in processes {
-        if process.has_ended() {
-            process.read_rest().await;
         }
     }
 }

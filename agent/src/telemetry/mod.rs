@@ -5,6 +5,7 @@
 //! be read is absent from the sample, never 0.
 
 mod cpu;
+mod libtpu;
 mod memory;
 mod nvml;
 mod power;
@@ -14,6 +15,7 @@ use events::server_host::GpuInfo;
 use events::telemetry::TelemetrySample;
 
 pub use cpu::Topology;
+pub use libtpu::ADDRESS_ENV as LIBTPU_ADDRESS_ENV;
 pub use memory::{MemoryInfo, read_memory};
 pub use nvml::{LIBRARY_ENV, Nvidia, NvmlState};
 pub use sampler::{Sampler, Window};
@@ -30,6 +32,9 @@ pub fn sources() -> Vec<Box<dyn Source>> {
         vec![Box::new(cpu::Cpu::new()), Box::new(memory::Memory), Box::new(power::Rapl::find())];
     if let NvmlState::Loaded(nvidia) = nvml::load() {
         sources.insert(0, nvidia);
+    }
+    if let Some(tpus) = libtpu::Libtpu::find() {
+        sources.insert(0, Box::new(tpus));
     }
     sources
 }

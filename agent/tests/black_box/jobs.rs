@@ -219,6 +219,22 @@ async fn a_program_that_the_policy_does_not_name_is_refused() {
 }
 
 #[tokio::test]
+async fn an_endpoint_out_of_the_hosts_networks_is_refused_and_not_asked() {
+    let plane = ControlPlane::start().await;
+    let mut agent = Agent::enrolled(&plane, &tool(QUICK), "").await;
+    let path = agent.state().join("agent.toml");
+    let policy = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, policy.replace("[\"127.0.0.0/8\"]", "[\"10.20.0.0/16\"]")).unwrap();
+    plane.queue(&endpoint_job(&plane, "c1"));
+    agent.run();
+    let failed = failed(&plane).await;
+    assert_eq!(failed.code, "refused");
+    assert!(failed.message.contains("127.0.0.1, which is not public"), "{}", failed.message);
+    assert!(failed.message.contains("allowed_networks in agent.toml"), "{}", failed.message);
+    assert!(!plane.kinds().contains(&"serving") && !plane.kinds().contains(&"running"));
+}
+
+#[tokio::test]
 async fn a_tool_without_a_summary_is_a_failure() {
     let plane = ControlPlane::start().await;
     let mut agent = Agent::enrolled(&plane, &tool("echo 'went wrong' >&2; exit 2"), "").await;

@@ -2,6 +2,7 @@
 
 mod command_line;
 mod jobs;
+mod libtpu;
 mod nvml;
 mod replicas;
 mod support;

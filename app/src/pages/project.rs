@@ -1,7 +1,7 @@
 //! One project: its workloads, their scenarios, their runs, and the buttons that execute them.
 
 use events::access::Role;
-use events::api::StartRun;
+use events::api::{ArchiveWorkload, StartRun};
 use events::tools::ToolCode;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
@@ -16,7 +16,7 @@ use crate::browser::route::{NavigateOptions, use_navigate};
 use crate::format::{ABSENT, counted, maybe_count, moment};
 use crate::metrics::column;
 use crate::parts::states::{Empty, once_there, when_there};
-use crate::parts::{PageHead, Status, swatch, tables};
+use crate::parts::{CommandButton, PageHead, Status, swatch, tables};
 use crate::row::Row;
 use crate::state::colours::Kind;
 use crate::state::live;
@@ -195,6 +195,20 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
         });
     };
     let may = page.may(Role::Member) && page.org_now() == row.text("org");
+    let code = StoredValue::new(code);
+    let archived = Memo::new(move |_| {
+        workloads
+            .all()
+            .iter()
+            .any(|w| w.is("archived") && code.with_value(|code| w.text("workload_code") == *code))
+    });
+    let project_code = StoredValue::new(row.text("project_code"));
+    let archive = Callback::new(move |()| ArchiveWorkload {
+        p_project_code: project_code.get_value(),
+        p_workload_code: code.get_value(),
+    });
+    let again = Callback::new(move |_| workloads.reload());
+    let name = row.maybe_text("name").filter(|name| code.with_value(|code| name != code));
     let clone = {
         let mut query = Query::default();
         query.push("project", &row.text("project_code")).push("workload", &row.text("workload_code"));
@@ -224,6 +238,7 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
         <li class="workload-row" data-testid="workload" data-code=row.text("workload_code")>
             <div>
                 <h3 class="key">{swatch(Kind::Model, &row.text("model_code"))}{row.text("workload_code")}</h3>
+                {name.map(|name| view! { <p>{name}</p> })}
                 <p class="meta">
                     <span class="key">{row.text("model_code")}</span>
                     {format!(" · {} {} · {quantization} · {} · {}", row.text("framework_code"), row.text("framework_version"), row.text("tool_code"), counted(row.whole("scenarios").unwrap_or(0), "scenario"))}
@@ -234,15 +249,21 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
             </div>
             {may.then(|| view! {
                 <div class="actions">
-                    <label>
-                        <span class="visually-hidden">"Server"</span>
-                        <select class="control control-server" data-testid="run-server" on:change=move |event| server.set(event_target_value(&event))>{options}</select>
-                    </label>
                     {judged.then(|| view! { <a class="button" href=quality.clone() data-testid="add-kyai" title="the same model and server, judged by its answers">"Add KYAI"</a> })}
                     <a class="button" href=clone.clone() data-testid="clone-workload" title="the same once more, to change one thing">"Clone"</a>
-                    <button type="button" class="button button-primary" data-testid="start-run" aria-disabled=move || busy.get().to_string() on:click=start>
-                        {move || if busy.get() { "Starting" } else { "Execute" }}
-                    </button>
+                    <Show
+                        when=move || !archived.get()
+                        fallback=|| view! { <span class="status" data-status="queued" data-testid="workload-archived">"archived"</span> }
+                    >
+                        <CommandButton word="Archive" sure="No more runs of it; its results stay." command="archive_workload" arguments=archive done=again testid="archive-workload"/>
+                        <label>
+                            <span class="visually-hidden">"Server"</span>
+                            <select class="control control-server" data-testid="run-server" on:change=move |event| server.set(event_target_value(&event))>{options}</select>
+                        </label>
+                        <button type="button" class="button button-primary" data-testid="start-run" aria-disabled=move || busy.get().to_string() on:click=start.clone()>
+                            {move || if busy.get() { "Starting" } else { "Execute" }}
+                        </button>
+                    </Show>
                 </div>
             })}
         </li>

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use events::networks::{NETWORKS_ENV, Networks};
 use rustls::pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -58,6 +59,16 @@ pub enum ConnectError {
     /// HTTP/2 was asked for, and the server does not speak it.
     #[error("no HTTP/2 with this server ({0}); leave --http2 out, or ask a server that speaks it")]
     NoHttp2(String),
+    /// The host's networks do not hold the address.
+    #[error(
+        "{host} is {address}, which is not public; who is in charge of this host can allow it ({NETWORKS_ENV})"
+    )]
+    OutOfNetworks {
+        /// The host name.
+        host: String,
+        /// What it stands for.
+        address: IpAddr,
+    },
     /// The address is not one this client can use.
     #[error("{0}")]
     Address(String),
@@ -76,6 +87,8 @@ pub struct ConnectOptions {
     pub http2: bool,
     /// Go through this proxy.
     pub proxy: Option<Proxy>,
+    /// Connect to these networks alone; absent means to any.
+    pub networks: Option<Networks>,
 }
 
 /// An open connection, plain or encrypted.
@@ -184,6 +197,14 @@ impl Connector {
             Some(proxy) => look_up(&proxy.host, proxy.port).await?,
             None => look_up(&bare, port).await?,
         };
+        let host_asked = options.proxy.as_ref().map_or(&bare, |proxy| &proxy.host);
+        check_networks(host_asked, &addresses, options.networks.as_ref())?;
+        if options.proxy.is_some() {
+            // What the proxy connects to only it knows; an address that is written out is seen.
+            let written: Vec<SocketAddr> =
+                bare.parse().map(|ip: IpAddr| (ip, port).into()).into_iter().collect();
+            check_networks(&bare, &written, options.networks.as_ref())?;
+        }
         let tls = match url.scheme() {
             "http" => None,
             "https" => {
@@ -259,6 +280,19 @@ impl Connector {
             }
         }
         Err(failure.unwrap_or_else(|| ConnectError::Address("no address".into())))
+    }
+}
+
+/// Whether all of these addresses may be connected to: which one is used is not ours to say.
+fn check_networks(
+    host: &str,
+    addresses: &[SocketAddr],
+    networks: Option<&Networks>,
+) -> Result<(), ConnectError> {
+    let Some(networks) = networks else { return Ok(()) };
+    match addresses.iter().find(|address| !networks.allows_service(**address)) {
+        Some(bad) => Err(ConnectError::OutOfNetworks { host: host.to_owned(), address: bad.ip() }),
+        None => Ok(()),
     }
 }
 

@@ -109,6 +109,7 @@ async fn connect(address: SocketAddr) -> Option<crate::http::connect::Stream> {
         insecure: false,
         http2: false,
         proxy: None,
+        networks: None,
     };
     Connector::resolve(&url, options).await.ok()?.open().await.ok()
 }

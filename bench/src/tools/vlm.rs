@@ -244,6 +244,13 @@ impl Tool for Cli {
             .flat_map(|row| &row.image_urls)
             .filter(|reference| matches!(Source::of_reference(reference), Source::Remote(_)))
             .map(String::as_str);
+        let options = connect_options(&self.common);
+        if self.image_transport == Transport::Url {
+            // The model server fetches them: what this host may not ask, it must not have asked either.
+            links::check_networks(addresses.clone(), &options)
+                .await
+                .map_err(|(address, why)| Refusal::usage(format!("image {address}: {why}")))?;
+        }
         let (mut images, mut remote) = (HashMap::new(), HashMap::new());
         match self.image_transport {
             Transport::Base64 => {
@@ -251,7 +258,7 @@ impl Tool for Cli {
             }
             Transport::Url if self.fetch_timeout.is_zero() => {}
             Transport::Url => {
-                remote = links::look_at(addresses, &connect_options(&self.common), self.fetch_timeout).await;
+                remote = links::look_at(addresses, &options, self.fetch_timeout).await;
             }
         }
         let distinct = (!rows.is_empty()).then_some(rows.len() as u64);

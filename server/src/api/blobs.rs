@@ -8,14 +8,17 @@ use events::Event;
 use events::StreamKey;
 use events::access::Role;
 use events::keys::{ImportKey, JobKey, ProjectKey};
+use events::system::UPLOAD;
 use futures::StreamExt as _;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Serialize;
 
 use super::error::Failure;
-use super::extract::ApiPath;
+use super::extract::{ApiPath, RequestContext};
 use crate::auth::{AgentIdentity, Principal, Visibility};
 use crate::blobs::BlobError;
+use crate::commands::keep_upload::keep_upload;
+use crate::commands::{RequestMeta, quotas};
 use crate::domain::{Project, decode};
 use crate::ingest::is_sha256;
 use crate::state::AppState;
@@ -74,33 +77,44 @@ pub async fn put(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Uploaded>, Failure> {
-    store(&state, identity.org(), &sha256, &headers, body).await
+    // Whatever the quota: what a job leaves is evidence.
+    store(&state, identity.org(), &sha256, state.config.max_blob_bytes, &headers, body).await
 }
 
 /// Stores a person's bytes, so that a command can name them. Until one does, nobody can read them back.
 pub async fn upload(
     State(state): State<AppState>,
     principal: Principal,
+    context: RequestContext,
     ApiPath(sha256): ApiPath<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Uploaded>, Failure> {
     let caller = principal.require(Role::Member)?;
-    store(&state, &caller.org, &sha256, &headers, body).await
+    let most = state.config.max_blob_bytes;
+    let most = quotas::room(&state, &caller.org, announced(&headers))?.map_or(most, |room| room.min(most));
+    let stored = store(&state, &caller.org, &sha256, most, &headers, body).await?;
+    let meta =
+        RequestMeta { correlation_id: context.correlation_id, idempotency_key: None, now: context.now };
+    keep_upload(&state, &principal, &caller.org, (&sha256, stored.size), meta).await?;
+    Ok(stored)
+}
+
+/// How long the body is to be, where the request says so.
+fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok())
 }
 
 async fn store(
     state: &AppState,
     org: &str,
     sha256: &str,
+    most: u64,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Json<Uploaded>, Failure> {
     check_name(sha256)?;
-    let most = state.config.max_blob_bytes;
-    let announced =
-        headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > most) {
+    if announced(headers).is_some_and(|length| length > most) {
         return Err(Failure::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "blob_too_large",
@@ -189,6 +203,9 @@ async fn may_see(
             return Err(not_found().into());
         }
         let Event::BlobStored(stored) = event else { continue };
+        if stored.purpose == UPLOAD {
+            continue;
+        }
         if found.is_none() && is_visible(state, visibility, org, stored.job.as_deref()).await? {
             found = Some(stored.media_type);
         }

@@ -158,6 +158,12 @@ pub const COMMANDS: &[Command] = &[
         "Archives a project: no more work, its results stay.",
     ),
     command::<CreateWorkload>("create_workload", MEMBER, "Adds a workload with its scenarios to a project."),
+    command::<RenameWorkload>("rename_workload", MEMBER, "Gives a workload another display name."),
+    command::<ArchiveWorkload>(
+        "archive_workload",
+        MEMBER,
+        "Archives a workload: no more runs of it, its results stay.",
+    ),
     command::<CheckReadiness>(
         "check_readiness",
         Access::Person(Role::Viewer),

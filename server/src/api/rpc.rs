@@ -23,10 +23,10 @@ use super::idempotency::{self, Begun, Stored};
 use crate::auth::Principal;
 use crate::commands::{
     CommandError, RequestMeta, approvals, cancel_job, cancel_run, cancel_stale_jobs, change_project,
-    check_readiness, clone_workload, create_project, create_prompt_source, create_server_config_instance,
-    create_workload, diff_engine_args_sets, engine_args_sets, flag_result, import_results, ingest_results,
-    preview_commands, register_entry, remove_server, rerun, retry_job, saved_views, set_server_maintenance,
-    start_run,
+    change_workload, check_readiness, clone_workload, create_project, create_prompt_source,
+    create_server_config_instance, create_workload, diff_engine_args_sets, engine_args_sets, flag_result,
+    import_results, ingest_results, preview_commands, register_entry, remove_server, rerun, retry_job,
+    saved_views, set_server_maintenance, start_run,
 };
 use crate::log::{self, VerifyOptions};
 use crate::state::AppState;
@@ -157,6 +157,12 @@ impl Call {
             }
             "create_workload" => {
                 done(create_workload::create_workload(state, principal, self.args()?, self.meta()).await)
+            }
+            "rename_workload" => {
+                done(change_workload::rename_workload(state, principal, self.args()?, self.meta()).await)
+            }
+            "archive_workload" => {
+                done(change_workload::archive_workload(state, principal, self.args()?, self.meta()).await)
             }
             "clone_workload" => {
                 done(clone_workload::clone_workload(state, principal, self.args()?, self.meta()).await)

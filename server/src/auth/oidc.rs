@@ -22,6 +22,7 @@ use uuid::Uuid;
 use super::AuthError;
 use super::accounts;
 use super::sessions::{self, NewSession};
+use crate::outbound::{OutboundError, Policy, Target};
 use crate::secrets::{Hidden, Secret, SecretKind, sha256};
 use crate::state::AppState;
 
@@ -31,6 +32,8 @@ pub const COOKIE: &str = "benchtrail_oidc";
 pub const CALLBACK: &str = "/api/oidc/callback";
 /// Seconds that may pass at the provider.
 pub const LIFETIME_S: i64 = 600;
+/// The most that is read of an answer of the provider's, bytes.
+const MOST_READ: usize = 1 << 20;
 /// How long the provider may take over an answer.
 const PROVIDER_WITHIN: Duration = Duration::from_secs(10);
 
@@ -113,37 +116,41 @@ type Client = CoreClient<
 #[error("{0}")]
 struct HttpFailure(String);
 
-/// The provider is the operator's choice, so its address is not judged; redirects are not followed all the same.
-fn http() -> Result<reqwest::Client, OidcError> {
-    reqwest::Client::builder()
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        .timeout(PROVIDER_WITHIN)
-        .build()
-        .map_err(|error| OidcError::Provider(error.to_string()))
-}
-
-async fn ask(client: reqwest::Client, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
-    let failed = |error: reqwest::Error| HttpFailure(error.to_string());
+/// The provider is the operator's choice, so its own address is not judged. Where its documents lead elsewhere, the
+/// policy for what this control plane asks has its say. Redirects are not followed.
+async fn ask(policy: Policy, issuer: IssuerUrl, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
     let (parts, body) = request.into_parts();
-    let url = parts.uri.to_string();
-    let response =
-        client.request(parts.method, url).headers(parts.headers).body(body).send().await.map_err(failed)?;
-    let mut answer = http::Response::builder().status(response.status());
-    for (name, value) in response.headers() {
+    let text = parts.uri.to_string();
+    let url = Url::parse(&text).map_err(|error| HttpFailure(format!("{text:?} is no address: {error}")))?;
+    let failed =
+        |error: OutboundError| HttpFailure(format!("{}: {error}", url.origin().ascii_serialization()));
+    let target = if url.origin() == issuer.url().origin() {
+        Target::of_operator(url.clone()).await
+    } else {
+        policy.resolve(&text).await
+    };
+    let sent =
+        target.map_err(failed)?.send(parts.method, parts.headers, body, PROVIDER_WITHIN, MOST_READ).await;
+    let answered = sent.map_err(failed)?;
+    let mut answer = http::Response::builder().status(answered.status);
+    for (name, value) in &answered.headers {
         answer = answer.header(name, value);
     }
-    let body = response.bytes().await.map_err(failed)?.to_vec();
-    answer.body(body).map_err(|error| HttpFailure(error.to_string()))
+    answer.body(answered.body.to_vec()).map_err(|error| HttpFailure(error.to_string()))
 }
 
-async fn client(state: &AppState, http: &reqwest::Client) -> Result<Client, OidcError> {
+fn issuer(state: &AppState) -> Result<IssuerUrl, OidcError> {
+    let config = state.config.oidc.as_ref().ok_or(OidcError::Off)?;
+    IssuerUrl::new(config.issuer.clone()).map_err(|error| OidcError::Provider(error.to_string()))
+}
+
+async fn client(state: &AppState) -> Result<Client, OidcError> {
     let config = state.config.oidc.as_ref().ok_or(OidcError::Off)?;
     let bad = |error: &dyn std::fmt::Display| OidcError::Provider(error.to_string());
-    let issuer = IssuerUrl::new(config.issuer.clone()).map_err(|error| bad(&error))?;
-    let asking = |request: HttpRequest| ask(http.clone(), request);
-    let metadata =
-        CoreProviderMetadata::discover_async(issuer, &asking).await.map_err(|error| bad(&said(&error)))?;
+    let issuer = issuer(state)?;
+    let asking = |request: HttpRequest| ask(state.config.outbound.clone(), issuer.clone(), request);
+    let found = CoreProviderMetadata::discover_async(issuer.clone(), &asking).await;
+    let metadata = found.map_err(|error| bad(&said(&error)))?;
     let secret = config.client_secret.as_ref().map(|secret| ClientSecret::new(secret.reveal().to_owned()));
     let back = format!("{}{CALLBACK}", state.config.public_url.as_str().trim_end_matches('/'));
     let back = RedirectUrl::new(back).map_err(|error| bad(&error))?;
@@ -199,7 +206,7 @@ pub async fn begin(
     if let Some(token) = invitation {
         crate::commands::invitations::open(state, token, now).await?;
     }
-    let client = client(state, &http()?).await?;
+    let client = client(state).await?;
     let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
     let (url, csrf, nonce) = client
         .authorize_url(CoreAuthenticationFlow::AuthorizationCode, CsrfToken::new_random, Nonce::new_random)
@@ -301,10 +308,10 @@ pub async fn finish(
 
 /// Exchanges the code and checks what comes: signature, issuer, audience, time and nonce.
 async fn identify(state: &AppState, code: String, held: &Held) -> Result<Identity, OidcError> {
-    let http = http()?;
-    let asking = |request: HttpRequest| ask(http.clone(), request);
+    let issuer = issuer(state)?;
+    let asking = |request: HttpRequest| ask(state.config.outbound.clone(), issuer.clone(), request);
     let provider = |error: &dyn std::error::Error| OidcError::Provider(said(error));
-    let client = client(state, &http).await?;
+    let client = client(state).await?;
     let tokens = client
         .exchange_code(AuthorizationCode::new(code))
         .map_err(|error| provider(&error))?

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use events::networks::Networks;
 use ipnet::IpNet;
 use url::Url;
 
@@ -12,6 +13,7 @@ use crate::api::limits::{Rate, Rates};
 use crate::auth::oidc::OidcConfig;
 use crate::config::Config;
 use crate::notify::{self, SmtpConfig};
+use crate::outbound::Policy;
 use crate::secrets::Hidden;
 
 /// What it is connected to. Secrets come from the environment or from files, never from the command line.
@@ -44,10 +46,14 @@ pub(super) struct ConnectArgs {
     /// Requests a second of each agent; four times as many may come at once.
     #[arg(long, env = "BENCHTRAIL_RATE_AGENT", value_name = "N", default_value_t = 500)]
     rate_agent: u32,
-    /// Ranges that webhooks and other addresses named by people may lie in although they are not public, for example
-    /// 10.20.0.0/16.
+    /// Ranges that this control plane may send to although they are not public: where people's webhooks lie, and where an
+    /// OpenID provider's documents lead to beside itself. For example 10.20.0.0/16.
     #[arg(long, env = "BENCHTRAIL_OUTBOUND_ALLOW", value_name = "RANGE,…", value_delimiter = ',')]
     outbound_allow: Vec<IpNet>,
+    /// Ranges that workloads may name although they are not public: endpoints that run already, images and audio behind
+    /// addresses. Each agent's own allowed_networks have the last word. For example 10.0.0.0/8.
+    #[arg(long, env = "BENCHTRAIL_ENDPOINT_ALLOW", value_name = "RANGE,…", value_delimiter = ',')]
+    endpoint_allow: Vec<IpNet>,
 }
 
 /// A variable of the environment, where it holds something.
@@ -64,7 +70,8 @@ fn own_folder() -> Option<PathBuf> {
 impl ConnectArgs {
     /// Writes it into the settings.
     pub(super) fn apply(&self, config: &mut Config) -> anyhow::Result<()> {
-        config.outbound.allowed.clone_from(&self.outbound_allow);
+        config.outbound = Policy::of_control_plane(Networks::of(self.outbound_allow.clone()));
+        config.endpoints = Policy::of_agents(Networks::of(self.endpoint_allow.clone()));
         config.agent_dir = self.agent_dir.clone().or_else(own_folder);
         config.rates = Rates {
             person: Rate::new(self.rate_person, self.rate_person.saturating_mul(2)),

@@ -4,6 +4,7 @@ mod connect;
 mod locate;
 mod ops;
 mod people;
+mod quota;
 mod serve;
 
 pub use ops::verify_json;
@@ -57,6 +58,8 @@ enum Command {
     /// Make accounts.
     #[command(subcommand)]
     User(people::User),
+    /// Limit what an organisation may have, and show what it uses.
+    Quota(quota::SetQuota),
 }
 
 /// Where the data is.
@@ -87,6 +90,7 @@ pub async fn main() -> ExitCode {
         Command::Archive(archive) => archive.run().await,
         Command::Token(token) => token.run().await,
         Command::User(user) => user.run().await,
+        Command::Quota(quota) => quota.run().await,
     };
     match done {
         Ok(code) => code,

@@ -150,7 +150,7 @@ impl EnrolToken {
 }
 
 /// A command's refusal as the command line says it: what happened, why, and what to do.
-fn said(error: CommandError) -> anyhow::Error {
+pub(super) fn said(error: CommandError) -> anyhow::Error {
     let error = error.error;
     let parts = [Some(error.message), error.details, error.hint];
     anyhow::anyhow!(parts.into_iter().flatten().collect::<Vec<_>>().join(". "))

@@ -7,7 +7,7 @@ use events::keys::ServerKey;
 use events::workload::{ScenarioSpec, WorkloadSpec};
 
 use super::catalogue::Catalogue;
-use super::{CommandError, RequestMeta, approvals, catalogue, hf_token, load};
+use super::{CommandError, RequestMeta, addresses, approvals, catalogue, hf_token, load};
 use crate::auth::{Caller, Principal};
 use crate::domain::workload::{roll_out, spec_of};
 use crate::domain::{Refusal, Server};
@@ -104,6 +104,7 @@ pub(super) async fn judge(
         }
         _ => vec![],
     };
+    let address_fault = addresses::fault(state, spec, catalogue.set.as_ref()).await;
     let facts = Facts {
         server_key: place.server_key.as_ref(),
         server: place.server.as_ref(),
@@ -117,6 +118,7 @@ pub(super) async fn judge(
         scenarios,
         resolved: resolved.as_ref(),
         unapproved: &unapproved,
+        address_fault: address_fault.as_deref(),
         stored_token: hf_token::is_stored(state, &caller.org, &caller.user).await?,
     };
     Ok(readiness::check(&facts))

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::append::{Maker, NotAppended, append};
 use super::create_project::write_workload;
-use super::{CommandError, RequestMeta, catalogue, load, reply};
+use super::{CommandError, RequestMeta, addresses, catalogue, load, reply};
 use crate::auth::Principal;
 use crate::domain::project::project_not_found;
 use crate::domain::{Project, Refusal, Workload};
@@ -59,6 +59,7 @@ pub async fn clone_workload(
     for scenario in &scenarios {
         catalogue.resolve(&spec, scenario, &scenarios, None)?;
     }
+    addresses::check(state, &spec, catalogue.set.as_ref()).await?;
     let name = args.p_name.as_deref().unwrap_or(&workload.name);
     let new = Workload::copy(&key, &args.p_new_workload_code, name, spec, &scenarios)?;
     let codes: Vec<String> = new.scenarios.iter().map(|(code, ..)| code.clone()).collect();

@@ -3,10 +3,11 @@
 use events::access::Role;
 use events::api::{CommandReply, CreateProject, ExecuteOn, WorkloadInput};
 use events::keys::{ProjectKey, RunKey, ScenarioKey, ServerKey, WorkloadKey, code_from_name};
+use events::quota::Resource;
 use serde_json::json;
 
 use super::append::{Maker, NotAppended, append};
-use super::{CommandError, RequestMeta, catalogue, nudge, reply, start_run};
+use super::{CommandError, RequestMeta, addresses, catalogue, nudge, quotas, reply, start_run};
 use crate::auth::{Caller, Principal};
 use crate::domain::workload::NewWorkload;
 use crate::domain::{Project, Refusal, Workload};
@@ -19,7 +20,7 @@ const MAX_WORKLOADS: usize = 20;
 /// Creates the project. Keys in the answer: `project_code`, `workload_codes`; where it is executed, `run`, `run_number`.
 ///
 /// # Errors
-/// `bad_code`, `bad_name`, `project_exists`, `duplicate_workload`, `one_workload_only`, whatever is wrong with a workload,
+/// `bad_code`, `bad_name`, `project_exists`, `duplicate_workload`, `one_workload_only`, `quota_reached`, whatever is wrong with a workload,
 /// and whatever stands in the way of its run.
 pub async fn create_project(
     state: &AppState,
@@ -53,10 +54,15 @@ pub async fn create_project(
         write_workload(&maker, &key, &workload, &mut writes)?;
         new.push(workload);
     }
+    let mut more = vec![(Resource::Projects, 1)];
     let run = match &args.p_execute {
-        Some(place) => Some(execute(state, &caller, &maker, &key, place, &new, &mut writes).await?),
+        Some(place) => {
+            more.extend(start_run::needs(new.iter().map(|workload| workload.scenarios.len()).sum()));
+            Some(execute(state, &caller, &maker, &key, place, &new, &mut writes).await?)
+        }
         None => None,
     };
+    let _allowed = quotas::ask(state, &caller.org, &more).await?;
     match append(&state.log, writes).await {
         Ok(position) => {
             let keys = [("project_code", json!(key.project)), ("workload_codes", json!(codes))];
@@ -132,9 +138,11 @@ pub(super) async fn new_workload(
     }
     let workload = workload.with_set_version(catalogue.set.as_ref().map(|set| set.version));
     let scenarios: Vec<_> = workload.scenarios.iter().map(|(_, spec, _)| spec.clone()).collect();
+    // Afterwards: what is not even an address is told better by what resolves it.
     for scenario in &scenarios {
         catalogue.resolve(&workload.spec, scenario, &scenarios, None)?;
     }
+    addresses::check(state, &workload.spec, catalogue.set.as_ref()).await?;
     Ok(workload)
 }
 

@@ -5,6 +5,7 @@ use events::access::Role;
 use events::api::{CommandReply, ContentFormat, CreatePromptSource};
 use events::keys::check_code;
 use events::prompt_source::{PromptSourceCreated, PromptSourceType};
+use events::quota::Resource;
 use events::system::BlobStored;
 use events::{Event, StreamKey};
 use serde_json::json;
@@ -12,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::append::{Maker, NotAppended, append};
 use super::import_results::file;
-use super::{CommandError, RequestMeta, catalogue, reply};
+use super::{CommandError, RequestMeta, catalogue, quotas, reply};
 use crate::api::blobs::PROMPT_SOURCE;
 use crate::auth::Principal;
 use crate::domain::Refusal;
@@ -48,15 +49,20 @@ pub async fn create_prompt_source(
     }
     let uploaded =
         file(state, &caller.org, args.p_content.as_deref(), args.p_upload_sha256.as_deref()).await?;
-    let content = read(&args, &uploaded)?;
+    let content = read(state, &args, &uploaded)?;
     let truth = ground_truth(state, &caller.org, &args, &content).await?;
     if let Some((_, there)) = catalogue::prompt_source(state, &caller.org, code).await? {
         return Err(exists(code, there.facts.source_type));
     }
+    let as_sent = content.jsonl.as_bytes() == uploaded.as_ref();
+    // What was uploaded counts already.
+    let rows = if as_sent && args.p_upload_sha256.is_some() { 0 } else { content.jsonl.len() };
+    let sent = args.p_ground_truth_content.as_ref().map_or(0, String::len);
+    let bytes = rows + sent;
+    let _allowed = quotas::ask(state, &caller.org, &[(Resource::StoredBytes, bytes as u64)]).await?;
     let maker = Maker::of(principal, "create_prompt_source", &meta);
 
     // Durable before any event names it.
-    let as_sent = content.jsonl.as_bytes() == uploaded.as_ref();
     let rows = store(state, &caller.org, Bytes::from(content.jsonl.clone())).await?;
     let truth = match truth {
         Some(bytes) => Some(store(state, &caller.org, bytes).await?),
@@ -121,10 +127,16 @@ fn text(bytes: &[u8]) -> Result<&str, Refusal> {
     })
 }
 
-fn read(args: &CreatePromptSource, bytes: &[u8]) -> Result<Content, Refusal> {
+fn read(state: &AppState, args: &CreatePromptSource, bytes: &[u8]) -> Result<Content, Refusal> {
     let text = text(bytes)?;
     let read = match args.p_content_format.unwrap_or_default() {
-        ContentFormat::Jsonl => read_jsonl(args.p_type, text),
+        ContentFormat::Jsonl => {
+            // By their form: a million names are resolved by whoever fetches them, who judges them again.
+            let judge = |url: &str| {
+                state.config.endpoints.check_form(url).map(drop).map_err(|error| error.to_string())
+            };
+            read_jsonl(args.p_type, text, &judge)
+        }
         ContentFormat::Csv if args.p_type == PromptSourceType::KyaiDataset => read_csv(text),
         ContentFormat::Csv => {
             return Err(Refusal::invalid("bad_value", "only a kyai_dataset can be CSV")

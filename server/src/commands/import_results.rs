@@ -7,13 +7,14 @@ use events::access::Role;
 use events::api::{CommandReply, ImportResults};
 use events::foreign::{self, ForeignError, ForeignResult, Load};
 use events::keys::{ImportKey, check_code};
+use events::quota::Resource;
 use events::system::BlobStored;
 use events::tool_output::{InferencexOutput, ToolOutputImported};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::append::{Maker, NotAppended, append};
-use super::{CommandError, RequestMeta, catalogue, load, reply};
+use super::{CommandError, RequestMeta, catalogue, load, quotas, reply};
 use crate::auth::Principal;
 use crate::blobs::BlobError;
 use crate::domain::Refusal;
@@ -59,6 +60,9 @@ pub async fn import_results(
 
     // Durable before any event names it.
     let size = file.len() as u64;
+    // What was uploaded counts already.
+    let more = if args.p_upload_sha256.is_some() { 0 } else { size };
+    let _allowed = quotas::ask(state, &caller.org, &[(Resource::StoredBytes, more)]).await?;
     state.blobs.put_bytes(&caller.org, file).await.map_err(unavailable)?;
     let maker = Maker::of(principal, "import_results", &meta);
     let mut writes: Vec<StreamWrite> = Vec::new();

@@ -4,12 +4,14 @@
 //! log position of its last event. Decisions are made on streams and guarded by the version they were made on;
 //! [`WorkIndex`] only says which streams to look at.
 
+mod addresses;
 mod append;
 mod calibration;
 mod catalogue;
 mod error;
 mod load;
 mod nudge;
+mod quota_index;
 
 pub mod account;
 pub mod advance_run;
@@ -18,6 +20,7 @@ pub mod cancel_job;
 pub mod cancel_run;
 pub mod cancel_stale_jobs;
 pub mod change_project;
+pub mod change_workload;
 pub mod check_readiness;
 pub mod claim_job;
 pub mod clone_workload;
@@ -32,10 +35,12 @@ pub mod hf_token;
 pub mod import_results;
 pub mod ingest_results;
 pub mod invitations;
+pub mod keep_upload;
 pub mod leases;
 pub mod notifications;
 pub mod organizations;
 pub mod preview_commands;
+pub mod quotas;
 pub mod register_entry;
 pub mod remove_server;
 pub mod rerun;

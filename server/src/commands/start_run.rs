@@ -3,14 +3,16 @@
 use events::Event;
 use events::access::Role;
 use events::api::{CommandReply, Readiness, StartRun};
+use events::catalogue::FrameworkRegistered;
 use events::job::{JobCreated, JobQueued};
 use events::keys::{RunKey, ScenarioKey, ServerKey, WorkloadKey};
+use events::quota::Resource;
 use events::run::RunCreated;
 use events::workload::{ScenarioSpec, WorkloadSpec};
 use serde_json::json;
 
 use super::append::{Maker, NotAppended, append};
-use super::{CommandError, RequestMeta, approvals, catalogue, check_readiness, load, nudge, reply};
+use super::{CommandError, RequestMeta, approvals, catalogue, check_readiness, load, nudge, quotas, reply};
 use crate::auth::{Caller, Principal};
 use crate::domain::Refusal;
 use crate::log::{Expected, StreamWrite};
@@ -22,8 +24,8 @@ const TRIES: u32 = 100;
 /// Starts a run. Keys in the answer: `run` (stream key), `run_number`, `job_keys`.
 ///
 /// # Errors
-/// `project_not_found`, `workload_not_found`, `unknown_scenario`, `server_not_found`, `not_ready`,
-/// `dangerous_flags`, and whatever cannot be resolved.
+/// `project_not_found`, `workload_not_found`, `workload_archived`, `unknown_scenario`, `server_not_found`, `not_ready`,
+/// `dangerous_flags`, `quota_reached`, and whatever cannot be resolved.
 pub async fn start_run(
     state: &AppState,
     principal: &Principal,
@@ -52,6 +54,7 @@ pub(super) async fn start(
     let workload_key =
         WorkloadKey { org: project.org, project: project.project, workload: args.p_workload_code.clone() };
     let workload = load::workload(&state.log, &workload_key).await?;
+    workload.check_open()?;
     let scenarios = scenarios_of(state, &workload_key, args.p_scenario_codes.as_deref()).await?;
     let server = ServerKey {
         org: caller.org.clone(),
@@ -59,6 +62,7 @@ pub(super) async fn start(
         hostname: args.p_hostname.clone(),
     };
     let jobs = ready_jobs(state, &caller, &workload.spec, &scenarios, &server).await?;
+    let _allowed = quotas::ask(state, &caller.org, &needs(jobs.len())).await?;
 
     let mut number = state.work.read(|index| index.last_run_of(&workload_key)) + 1;
     for _ in 0..TRIES {
@@ -82,6 +86,11 @@ pub(super) async fn start(
     Err(CommandError::contended(&workload_key))
 }
 
+/// What a run of so many jobs needs of its organisation's quotas: the jobs, and room for what they will leave.
+pub(super) fn needs(jobs: usize) -> [(Resource, u64); 2] {
+    [(Resource::OpenJobs, jobs as u64), (Resource::StoredBytes, 1)]
+}
+
 /// The jobs of a run that nothing stands in the way of, each with its commands.
 ///
 /// # Errors
@@ -101,6 +110,7 @@ pub(super) async fn ready_jobs(
     if !readiness.ready {
         return Err(not_ready(&readiness).into());
     }
+    let image = container_image(&catalogue.framework, &place);
     let mut jobs = Vec::new();
     for (ordinal, (code, scenario)) in (0u32..).zip(scenarios) {
         let resolved = catalogue.resolve(spec, scenario, &specs, place.gpus())?;
@@ -112,10 +122,18 @@ pub(super) async fn ready_jobs(
             workload: spec.clone(),
             scenario: scenario.clone(),
             commands: resolved.commands,
+            container_image: image.clone(),
         };
         jobs.push((code.clone(), created));
     }
     Ok(jobs)
+}
+
+/// The image that the catalogue names for the framework's version on the server's kind of hardware.
+fn container_image(framework: &FrameworkRegistered, place: &check_readiness::Place) -> Option<String> {
+    let vendor = place.accelerator.as_ref().map(|accelerator| accelerator.vendor.to_lowercase());
+    let of_vendor = vendor.and_then(|vendor| framework.container_images.get(&vendor));
+    of_vendor.or(framework.container_image.as_ref()).cloned()
 }
 
 /// The writes of a run with its jobs, the first of which is queued.

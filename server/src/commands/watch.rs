@@ -1,4 +1,5 @@
-//! The watch: leases that ran out, servers that fell silent, runs that stand still.
+//! The watch: leases that ran out, servers that fell silent, runs that stand still, quotas that are
+//! nearly used up.
 //!
 //! Every control plane watches; of two that see the same, one appends. What it misses in one look it finds in the next.
 
@@ -13,7 +14,7 @@ use time::OffsetDateTime;
 
 use super::advance_run::{check_quality, job_ended};
 use super::append::{Maker, NotAppended, append};
-use super::{CommandError, advance_run, leases, load, nudge};
+use super::{CommandError, advance_run, leases, load, nudge, quotas};
 use crate::clock;
 use crate::domain::Job;
 use crate::log::Expected;
@@ -76,6 +77,7 @@ pub async fn look(state: &AppState, started_at: Timestamp, with_idle_runs: bool)
         look_at_lease(state, &key, &job, started_at, now).await?;
     }
     look_at_servers(state, started_at, now).await?;
+    quotas::look(state, now).await?;
     if with_idle_runs {
         for run in state.work.read(|index| index.idle_runs()) {
             for job in state.work.read(|index| index.completed_jobs(Some(&run))) {

@@ -16,7 +16,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{CommandError, load};
-use crate::domain::{Job, LoadError, Run, Server, decode};
+use crate::domain::quota::Usage;
+use crate::domain::{Job, LoadError, Quota, Run, Server, decode};
 use crate::log::Log;
 
 const PAGE: i64 = 2000;
@@ -51,6 +52,8 @@ pub struct Index {
     /// The catalogue's entries: kind, organisation, code. A framework's code stands once a version.
     catalogue: BTreeSet<(String, String, String)>,
     frameworks: BTreeMap<(String, String), BTreeSet<String>>,
+    /// What quotas are about, by organisation.
+    quotas: super::quota_index::QuotaIndex,
 }
 
 impl WorkIndex {
@@ -182,6 +185,7 @@ impl Index {
     pub fn apply(&mut self, recorded: &Recorded) -> Result<(), LoadError> {
         // Telemetry, progress and logs are nearly all of the log, and nothing here follows from them.
         match recorded.stream.kind() {
+            "project" | "blob" | "quota" => self.quotas.apply(recorded)?,
             "scenario" => {
                 if let Ok(key) = ScenarioKey::from_stream(&recorded.stream) {
                     self.scenarios.entry(key.workload_key()).or_default().push(key.scenario);
@@ -261,6 +265,24 @@ impl Index {
         if let [version] = rest {
             self.frameworks.entry((org.clone(), code.clone())).or_default().insert(version.clone());
         }
+    }
+
+    /// An organisation's quotas, where the operator set some.
+    pub fn quota(&self, org: &str) -> Option<&Quota> {
+        self.quotas.of(org)
+    }
+
+    /// How much an organisation uses.
+    pub fn usage(&self, org: &str) -> Usage {
+        let open = self.runs.iter().filter(|(key, _)| key.org == org);
+        let open_jobs = open.map(|(_, run)| run.scenario_codes.len() as u64).sum();
+        self.quotas.usage(org, open_jobs)
+    }
+
+    /// The organisations that reached or left a level of their quotas.
+    pub fn near_a_level(&self) -> Vec<String> {
+        let changes = |(org, quota): &(&String, &Quota)| !quota.observe(&self.usage(org)).is_empty();
+        self.quotas.all().filter(changes).map(|(org, _)| org.clone()).collect()
     }
 
     /// The codes of a workload's scenarios, in the order in which they were defined.
@@ -367,94 +389,4 @@ impl Index {
 }
 
 #[cfg(test)]
-mod tests {
-    use events::job::{JobClaimed, JobFailed, JobQueued};
-    use events::run::{RunCreated, RunFinished, RunOutcome};
-
-    use super::*;
-    use crate::domain::testing::{at, job_created, recorded_in, server_key};
-
-    /// A map that is told events one after another, each at the next position.
-    #[derive(Default)]
-    struct Told {
-        index: Index,
-        position: i64,
-    }
-
-    impl Told {
-        fn tell(&mut self, stream: StreamKey, event: Event) {
-            self.position += 1;
-            let recorded = recorded_in(stream, &event, self.position, at(self.position));
-            self.index.apply(&recorded).unwrap();
-        }
-
-        fn run(&mut self, number: u32, scenarios: &[&str]) -> RunKey {
-            let run = RunKey { org: "acme".into(), project: "p".into(), workload: "w".into(), run: number };
-            let scenario_codes = scenarios.iter().map(|code| (*code).to_owned()).collect();
-            self.tell(
-                run.stream(),
-                Event::RunCreated(RunCreated { server: server_key(), scenario_codes, rerun_of: None }),
-            );
-            for code in scenarios {
-                self.tell(run.job(code).stream(), Event::JobCreated(Box::new(job_created())));
-            }
-            run
-        }
-
-        fn queue(&mut self, job: &JobKey) {
-            self.tell(job.stream(), Event::JobQueued(JobQueued { requeued: false }));
-        }
-    }
-
-    #[test]
-    fn the_job_that_waits_longest_comes_first() {
-        let mut told = Told::default();
-        let (second, first) = (told.run(1, &["c1"]), told.run(2, &["c1"]));
-        told.queue(&first.job("c1"));
-        told.queue(&second.job("c1"));
-        assert_eq!(told.index.queued_for(&server_key()), [first.job("c1"), second.job("c1")]);
-        let elsewhere = ServerKey { hostname: "gpu-2".into(), ..server_key() };
-        assert!(told.index.queued_for(&elsewhere).is_empty() && !told.index.work_waits_for(&elsewhere));
-    }
-
-    #[test]
-    fn a_claimed_job_is_held_and_waits_no_more() {
-        let mut told = Told::default();
-        let job = told.run(1, &["c1"]).job("c1");
-        told.queue(&job);
-        let claimed = JobClaimed { attempt: 1, agent: server_key().agent(), lease_s: 30 };
-        told.tell(job.stream(), Event::JobClaimed(claimed));
-        assert!(!told.index.work_waits_for(&server_key()));
-        assert_eq!(told.index.held(Some(&server_key())).len(), 1);
-    }
-
-    #[test]
-    fn a_run_without_a_job_on_its_way_stands_still() {
-        let mut told = Told::default();
-        let run = told.run(1, &["c1", "c2"]);
-        assert_eq!(told.index.idle_runs(), std::slice::from_ref(&run));
-        told.queue(&run.job("c1"));
-        assert!(told.index.idle_runs().is_empty());
-        let failed = JobFailed {
-            attempt: 0,
-            code: "refused".into(),
-            message: "m".into(),
-            telemetry_samples: 0,
-            log_lines: 0,
-        };
-        told.tell(run.job("c1").stream(), Event::JobFailed(failed));
-        assert_eq!(told.index.idle_runs(), [run]);
-    }
-
-    #[test]
-    fn a_finished_run_leaves_the_map_and_its_number_stays_taken() {
-        let mut told = Told::default();
-        let run = told.run(3, &["c1"]);
-        let finished = RunFinished { outcome: RunOutcome::Failed, completed: 0, failed: 1, cancelled: 0 };
-        told.tell(run.stream(), Event::RunFinished(finished));
-        assert!(told.index.open_job(&run.job("c1")).is_none() && told.index.idle_runs().is_empty());
-        assert_eq!(told.index.last_run_of(&run.workload_key()), 3);
-        told.queue(&run.job("c1"));
-        assert!(!told.index.work_waits_for(&server_key()), "what comes late does not bring it back");
-    }
-}
+mod tests;

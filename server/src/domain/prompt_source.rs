@@ -6,6 +6,7 @@ use events::Event;
 use events::envelope::Recorded;
 use events::prompt_source::{PromptSourceCalibrated, PromptSourceCreated, PromptSourceType, WordCounts};
 use events::tools::{ToolCode, image_size};
+use events::workload::is_remote;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -158,7 +159,7 @@ fn tokens(value: Option<u32>) -> Result<(), String> {
 
 /// Whether a reference is to a file of the host's rather than an address.
 fn is_local(reference: &str) -> bool {
-    !(reference.starts_with("http://") || reference.starts_with("https://") || reference.starts_with("data:"))
+    !(is_remote(reference) || reference.starts_with("data:"))
 }
 
 fn read<T: DeserializeOwned>(line: &str) -> Result<T, String> {
@@ -166,7 +167,10 @@ fn read<T: DeserializeOwned>(line: &str) -> Result<T, String> {
     serde_json::from_str(line).map_err(|error| error.to_string().replace("at line 1 column", "at column"))
 }
 
-fn row(source_type: PromptSourceType, line: &str) -> Result<Row, String> {
+/// What a policy says of an address that a row names.
+pub type Judge<'a> = &'a dyn Fn(&str) -> Result<(), String>;
+
+fn row(source_type: PromptSourceType, line: &str, judge: Judge<'_>) -> Result<Row, String> {
     match source_type {
         PromptSourceType::PromptLibrary => {
             let row: TextRow = read(line)?;
@@ -182,6 +186,10 @@ fn row(source_type: PromptSourceType, line: &str) -> Result<Row, String> {
                 return Err("image_urls must name at least one image, none of them empty".to_owned());
             }
             let local = row.image_urls.iter().any(|url| is_local(url));
+            row.image_urls
+                .iter()
+                .filter(|url| is_remote(url))
+                .try_for_each(|url| judge(url).map_err(|why| format!("image_urls: {why}")))?;
             Ok(Row { text: row.prompt, local, ..Row::default() })
         }
         PromptSourceType::MetrumbenchAsrSnapshot => {
@@ -192,7 +200,7 @@ fn row(source_type: PromptSourceType, line: &str) -> Result<Row, String> {
                 (None, Some(url)) if is_local(url) => {
                     return Err("url must begin with http:// or https://".to_owned());
                 }
-                (None, Some(_)) => false,
+                (None, Some(url)) => judge(url).map(|()| false).map_err(|why| format!("url: {why}"))?,
                 _ => return Err("either path or url must be there".to_owned()),
             };
             if row.format.as_ref().is_some_and(|f| !AUDIO_FORMATS.contains(&f.to_lowercase().as_str())) {
@@ -221,11 +229,15 @@ fn row(source_type: PromptSourceType, line: &str) -> Result<Row, String> {
     }
 }
 
-/// Reads JSONL line by line.
+/// Reads JSONL line by line; `judge` says which addresses it may name.
 ///
 /// # Errors
 /// Every faulty line, by its number; the first twenty.
-pub fn read_jsonl(source_type: PromptSourceType, text: &str) -> Result<Content, Vec<Fault>> {
+pub fn read_jsonl(
+    source_type: PromptSourceType,
+    text: &str,
+    judge: Judge<'_>,
+) -> Result<Content, Vec<Fault>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut content = Content {
         jsonl: String::new(),
@@ -243,7 +255,7 @@ pub fn read_jsonl(source_type: PromptSourceType, text: &str) -> Result<Content, 
         let found = if text.len() > MAX_LINE {
             Err(format!("the line has {} bytes, at most {MAX_LINE} are taken", text.len()))
         } else {
-            row(source_type, text)
+            row(source_type, text, judge)
         };
         let taken = found.and_then(|row| content.take(row));
         match taken {
@@ -334,7 +346,8 @@ pub fn read_csv(text: &str) -> Result<Content, Vec<Fault>> {
     if !faults.is_empty() {
         return Err(faults);
     }
-    read_jsonl(PromptSourceType::KyaiDataset, &jsonl).map_err(|faults| {
+    // Questions name no address.
+    read_jsonl(PromptSourceType::KyaiDataset, &jsonl, &|_| Ok(())).map_err(|faults| {
         let real = |line: usize| line.checked_sub(1).and_then(|row| lines.get(row)).copied().unwrap_or(0);
         faults.into_iter().map(|found| fault(real(found.line), found.message)).collect()
     })

@@ -85,24 +85,8 @@ pub(crate) fn job_created() -> JobCreated {
         ordinal: 0,
         workload: workload(),
         scenario: scenario(),
-        commands: ResolvedCommands {
-            serve_argv: vec!["llama-server".into()],
-            tool_argv: vec!["metrumbench-llm".into()],
-            serve_env: Default::default(),
-            readiness_path: "/health".into(),
-            readiness_timeout_s: 60,
-            job_timeout_s: 600,
-            endpoint_url: None,
-            templates: vec![],
-            prompt_source: None,
-            dangerous_flags: vec![],
-            engine_args: Default::default(),
-            engine_args_set: None,
-            weights: None,
-            replicas: 1,
-            gpus_per_replica: None,
-            companions: vec![],
-        },
+        commands: ResolvedCommands::of(vec!["llama-server".into()], vec!["metrumbench-llm".into()]),
+        container_image: None,
     }
 }
 

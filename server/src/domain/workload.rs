@@ -7,7 +7,7 @@ use events::api::{ScenarioMatrix, WorkloadInput};
 use events::envelope::Recorded;
 use events::keys::{WorkloadKey, check_code, code_from_name};
 use events::tools::ToolCode;
-use events::workload::{ScenarioSpec, WorkloadCreated, WorkloadSpec};
+use events::workload::{ScenarioSpec, WorkloadArchived, WorkloadCreated, WorkloadRenamed, WorkloadSpec};
 
 use super::project::check_name;
 use super::scenario::Scenario;
@@ -23,6 +23,8 @@ pub struct Workload {
     pub name: String,
     /// What is measured.
     pub spec: WorkloadSpec,
+    /// Whether it takes no more runs.
+    pub archived: bool,
     /// The version of its stream.
     pub version: i64,
 }
@@ -46,12 +48,52 @@ impl Workload {
     /// # Errors
     /// An event cannot be read, or the stream does not begin with `workload.created`.
     pub fn load(events: &[Recorded]) -> Result<Option<Self>, LoadError> {
-        let Some(first) = events.first() else { return Ok(None) };
+        let Some((first, rest)) = events.split_first() else { return Ok(None) };
         let Event::WorkloadCreated(created) = decode(first)? else {
             return Err(wrong_beginning(first, "workload", "workload.created"));
         };
-        let version = i64::try_from(events.len()).unwrap_or(i64::MAX);
-        Ok(Some(Self { name: created.name, spec: created.spec, version }))
+        let mut workload = Self { name: created.name, spec: created.spec, archived: false, version: 1 };
+        for recorded in rest {
+            workload.evolve(&decode(recorded)?);
+        }
+        Ok(Some(workload))
+    }
+
+    /// What an event makes of the workload.
+    pub fn evolve(&mut self, event: &Event) {
+        self.version += 1;
+        match event {
+            Event::WorkloadRenamed(renamed) => self.name.clone_from(&renamed.name),
+            Event::WorkloadArchived(_) => self.archived = true,
+            _ => {}
+        }
+    }
+
+    /// A person renames the workload.
+    ///
+    /// # Errors
+    /// `bad_name`, `workload_archived`.
+    pub fn rename(&self, name: &str) -> Result<Vec<Event>, Refusal> {
+        self.check_open()?;
+        let name = check_name(name)?;
+        Ok(if name == self.name { vec![] } else { vec![Event::WorkloadRenamed(WorkloadRenamed { name })] })
+    }
+
+    /// A person archives the workload. Runs that are under way go on.
+    pub fn archive(&self) -> Vec<Event> {
+        if self.archived { vec![] } else { vec![Event::WorkloadArchived(WorkloadArchived {})] }
+    }
+
+    /// Refuses more runs of an archived workload.
+    ///
+    /// # Errors
+    /// `workload_archived`.
+    pub fn check_open(&self) -> Result<(), Refusal> {
+        if self.archived {
+            return Err(Refusal::conflict("workload_archived", "the workload is archived")
+                .hint("clone it with clone_workload to go on under another code"));
+        }
+        Ok(())
     }
 
     /// A person makes the same workload again under another code, with its scenarios; `changed` is what it measures then.
@@ -205,6 +247,21 @@ mod tests {
         assert_eq!(workload.spec.tool_code, "metrumbench-llm");
         let codes: Vec<&str> = workload.scenarios.iter().map(|(code, ..)| code.as_str()).collect();
         assert_eq!(codes, ["c1-isl128-osl64", "c2-isl128-osl64"]);
+    }
+
+    #[test]
+    fn an_archived_workload_keeps_its_name_and_takes_no_more_runs() {
+        let mut workload =
+            Workload { name: "a".into(), spec: testing::workload(), archived: false, version: 1 };
+        assert_eq!(workload.rename(" a "), Ok(vec![]));
+        assert_eq!(workload.rename("").unwrap_err().code, "bad_name");
+        for event in workload.rename("b").unwrap().into_iter().chain(workload.archive()) {
+            workload.evolve(&event);
+        }
+        assert_eq!((workload.name.as_str(), workload.version), ("b", 3));
+        assert_eq!(workload.check_open().unwrap_err().code, "workload_archived");
+        assert_eq!(workload.rename("c").unwrap_err().code, "workload_archived");
+        assert_eq!(workload.archive(), vec![]);
     }
 
     #[test]

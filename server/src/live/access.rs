@@ -8,6 +8,7 @@ use events::api::EventView;
 use events::envelope::Recorded;
 use events::keys::{PLATFORM_ORG, ProjectKey, StreamKey};
 use events::saved_view::SHARED;
+use events::system::UPLOAD;
 
 use super::view::{decode, event_view};
 use crate::auth::Visibility;
@@ -60,10 +61,14 @@ impl Access {
 
     /// Whether this reader may see this event: as others of its stream, and a blob as its job.
     pub fn sees(&self, reader: &Visibility, event: &Recorded) -> bool {
-        match event.stream.kind() {
-            "blob" => self.sees_stream(reader, &seen_with(&event.stream, &event_view(event))),
-            _ => self.sees_stream(reader, &event.stream),
+        if event.stream.kind() != "blob" {
+            return self.sees_stream(reader, &event.stream);
         }
+        let view = event_view(event);
+        // Until a command names it, an upload is its sender's alone: whoever knows its hash could name it.
+        let of_another = matches!(decode(&view), Ok(Event::BlobStored(blob)) if blob.purpose == UPLOAD)
+            && reader.user.as_deref() != Some(event.actor.id.as_str());
+        !of_another && self.sees_stream(reader, &seen_with(&event.stream, &view))
     }
 
     /// Whether this reader may see events of this stream. Of a blob's stream not all of them: see [`Self::sees`].
@@ -75,7 +80,7 @@ impl Access {
             // The catalogue is everybody's.
             "config" | "model" | "framework" | "tool" | "accelerator" | "engine_args_set"
             | "prompt_source" => stream.org() == PLATFORM_ORG || member(stream.org()),
-            "server" | "org" | "blob" | "approval" => member(stream.org()),
+            "server" | "org" | "quota" | "blob" | "approval" => member(stream.org()),
             // The organisation's, or one person's in it.
             "saved_view" => {
                 let owner = stream.parts().into_iter().nth(1).unwrap_or_default();

@@ -33,7 +33,7 @@ pub async fn collect(state: &AppState) -> Result<bool, NotifyError> {
     let to = head.min(from + STRETCH);
     // By the type alone: what is between is telemetry, mostly, and need not be read.
     let found: Vec<i64> = sqlx::query_scalar(
-        "select position from events where position > $1 and position <= $2 and event_type = 'run.finished'
+        "select position from events where position > $1 and position <= $2 and event_type in ('run.finished', 'quota.level_changed')
          order by position",
     )
     .bind(from)
@@ -42,7 +42,10 @@ pub async fn collect(state: &AppState) -> Result<bool, NotifyError> {
     .await?;
     for position in found {
         for recorded in state.log.read_all(position - 1, 1).await? {
-            run_finished(state, &mut tx, &recorded).await?;
+            match recorded.event_type.as_str() {
+                "quota.level_changed" => quota_reached(state, &mut tx, &recorded).await?,
+                _ => run_finished(state, &mut tx, &recorded).await?,
+            }
         }
     }
     sqlx::query("update vault.notification_cursor set position = $1").bind(to).execute(&mut *tx).await?;
@@ -132,6 +135,46 @@ async fn run_finished(
         if concerns(&runs, user, &role) {
             put(conn, &run.org, user, Some(webhook), kind, &source, &content).await?;
         }
+    }
+    Ok(())
+}
+
+/// Tells the administrators who want it, once for each level that is reached. That one is left is no news.
+async fn quota_reached(
+    state: &AppState,
+    conn: &mut PgConnection,
+    recorded: &Recorded,
+) -> Result<(), NotifyError> {
+    let Ok(Event::QuotaLevelChanged(changed)) = decode(recorded) else { return Ok(()) };
+    if changed.percent <= changed.previous_percent {
+        return Ok(());
+    }
+    let org = recorded.stream.org().to_owned();
+    let source = recorded.event_id.to_string();
+    let content = Content::Quota { org: org.clone(), changed, position: recorded.position };
+    let by_mail: Vec<Uuid> = sqlx::query_scalar(
+        "select m.user_id from vault.memberships m
+         join vault.users u on u.id = m.user_id and u.disabled_at is null
+         left join vault.notification_preferences p on p.org = m.org and p.user_id = m.user_id
+         where m.org = $1 and m.role = 'admin' and coalesce(p.quota, true)",
+    )
+    .bind(&org)
+    .fetch_all(&mut *conn)
+    .await?;
+    for user in by_mail.into_iter().filter(|_| state.config.smtp.is_some()) {
+        put(conn, &org, user, None, Kind::Quota, &source, &content).await?;
+    }
+    let webhooks: Vec<(Uuid, Uuid)> = sqlx::query_as(
+        "select w.id, w.user_id from vault.webhooks w
+         join vault.memberships m on m.org = w.org and m.user_id = w.user_id and m.role = 'admin'
+         where w.org = $1 and $2 = any(w.kinds) and w.disabled_at is null",
+    )
+    .bind(&org)
+    .bind(Kind::Quota.as_str())
+    .fetch_all(&mut *conn)
+    .await?;
+    for (webhook, user) in webhooks {
+        put(conn, &org, user, Some(webhook), Kind::Quota, &source, &content).await?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! What a message is about, and its words.
 
 use events::keys::RunKey;
+use events::quota::QuotaLevelChanged;
 use events::run::RunFinished;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -63,6 +64,15 @@ pub enum Content {
         to: String,
         /// What happened in it.
         activity: Activity,
+    },
+    /// A quota that is nearly used up.
+    Quota {
+        /// The organisation.
+        org: String,
+        /// What happened.
+        changed: QuotaLevelChanged,
+        /// The position of the event.
+        position: i64,
     },
     /// Nothing but a try.
     Test,
@@ -145,6 +155,15 @@ impl Content {
                 );
                 (format!("Benchtrail: your week from {from} to {to}"), text)
             }
+            Self::Quota { org, changed, .. } => {
+                let what = changed.resource.words();
+                let text = format!(
+                    "The organisation {org} uses {} of the {} {what} that its quota allows: {} % or more. Once it is used up \
+                     nothing new is begun; what runs is finished and kept.",
+                    changed.used, changed.limit, changed.percent
+                );
+                (format!("Benchtrail: {org} uses {} % of its {what}", changed.percent), text)
+            }
             Self::Test => (
                 "Benchtrail: a test".to_owned(),
                 "This message was asked for under Profile. Messages of Benchtrail reach you.".to_owned(),
@@ -164,6 +183,10 @@ impl Content {
                 "url": page_of(base, run),
             }),
             Self::Week { from, to, activity } => json!({"from": from, "to": to, "activity": activity}),
+            Self::Quota { org, changed, position } => json!({
+                "org": org, "resource": changed.resource, "percent": changed.percent, "used": changed.used,
+                "limit": changed.limit, "position": position,
+            }),
             Self::Test => json!({}),
         };
         json!({"type": kind.as_str(), "timestamp": timestamp, "data": data})
@@ -197,6 +220,24 @@ mod tests {
         assert!(words.text.contains("https://bench.example/base/profile"), "{}", words.text);
         let words = run(2).words(Kind::RunFailed, &base);
         assert!(words.subject.ends_with("failed") && words.text.contains("1 job completed, 2 failed."));
+    }
+
+    #[test]
+    fn a_quota_is_told_with_its_numbers() {
+        let changed = QuotaLevelChanged {
+            resource: events::quota::Resource::OpenJobs,
+            percent: 80,
+            previous_percent: 0,
+            used: 41,
+            limit: 50,
+        };
+        let content = Content::Quota { org: "acme".into(), changed, position: 7 };
+        let base: Url = "https://bench.example/".parse().unwrap();
+        let words = content.words(Kind::Quota, &base);
+        assert_eq!(words.subject, "Benchtrail: acme uses 80 % of its open jobs");
+        assert!(words.text.contains("41 of the 50 open jobs"), "{}", words.text);
+        let body = content.body(Kind::Quota, &base, events::Timestamp::from_micros(0).unwrap());
+        assert_eq!((&body["type"], &body["data"]["resource"]), (&json!("quota"), &json!("open_jobs")));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use super::*;
 
 fn policy(allowed: &[&str]) -> Policy {
-    Policy { allowed: allowed.iter().map(|range| range.parse().unwrap()).collect() }
+    Policy::of_control_plane(allowed.join(",").parse().unwrap())
 }
 
 #[test]
@@ -68,15 +68,26 @@ async fn plain_http_goes_only_where_the_operator_said_so() {
     policy(&["93.184.216.0/24"]).resolve("http://93.184.216.34/").await.unwrap();
 }
 
-#[test]
-fn a_range_allows_what_it_holds_and_nothing_beside() {
-    let policy = policy(&["10.20.0.0/16"]);
-    assert!(
-        policy.allows("10.20.3.4".parse().unwrap()) && policy.allows("::ffff:10.20.3.4".parse().unwrap())
-    );
-    assert!(
-        !policy.allows("10.21.0.1".parse().unwrap()) && !policy.allows("169.254.169.254".parse().unwrap())
-    );
+#[tokio::test]
+async fn load_may_be_plain_and_goes_no_nearer_than_the_operator_said() {
+    let public = Policy::of_agents(Networks::default());
+    public.check("http://93.184.216.34:8000/v1").await.unwrap();
+    public.check("https://a-name-that-only-the-agent-knows.invalid/v1").await.unwrap();
+    for url in
+        ["http://127.0.0.1:8000/v1", "http://localhost:8000", "http://169.254.169.254/", "http://10.0.0.7/"]
+    {
+        let refused = public.check(url).await.unwrap_err().to_string();
+        assert!(refused.contains("BENCHTRAIL_ENDPOINT_ALLOW"), "{url}: {refused}");
+    }
+    let lab = Policy::of_agents("10.0.0.0/8".parse().unwrap());
+    lab.check("http://10.0.0.7:8000/v1").await.unwrap();
+    lab.check("http://169.254.169.254/").await.unwrap_err();
+}
+
+#[tokio::test]
+async fn what_the_operator_wrote_down_is_pinned_and_not_judged() {
+    let target = Target::of_operator(Url::parse("http://127.0.0.1:81/x").unwrap()).await.unwrap();
+    assert_eq!(target.addresses, ["127.0.0.1:81".parse().unwrap()]);
 }
 
 #[tokio::test]

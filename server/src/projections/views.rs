@@ -2,7 +2,9 @@
 
 mod leaderboard;
 mod people;
+mod telemetry;
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use super::catalogue_views;
@@ -13,14 +15,14 @@ use super::models::logs::LogLineRow;
 use super::models::outputs::{Asr, Imagegen, Llm, OutputRow, Vlm};
 use super::models::projects::ProjectRow;
 use super::models::prompt_sources::{CalibrationRow, PromptSourceRow};
+use super::models::quotas::QuotaRow;
+use super::models::registry;
 use super::models::result::ResultRow;
 use super::models::runs::{FlagRow, RunRow};
 use super::models::saved_views::SavedViewRow;
 use super::models::scenarios::ScenarioRow;
 use super::models::servers::ServerRow;
-use super::models::telemetry_series::{ChunkRow, JobColumns};
-use super::models::telemetry_summary::{GpuSummaryRow, JobSummaryRow};
-use super::models::tpu_summary::TpuSummaryRow;
+use super::models::telemetry_series::ChunkRow;
 use super::models::workloads::WorkloadRow;
 use super::table::Row;
 use super::text::{Column, Kind};
@@ -67,6 +69,20 @@ pub fn all() -> &'static [ViewDef] {
 /// The view the API serves under this name.
 pub fn served(name: &str) -> Option<&'static ViewDef> {
     all().iter().find(|v| v.served && v.name == name)
+}
+
+/// The projections that fill a view's tables.
+pub fn fed_by(view: &ViewDef) -> Vec<&'static str> {
+    static FILLS: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
+        let mut fills = HashMap::new();
+        for mut projection in registry() {
+            let name = projection.name();
+            fills.extend(projection.tables().iter().map(|table| (table.name(), name)));
+        }
+        fills
+    });
+    let names: BTreeSet<&str> = view.tables.iter().filter_map(|table| FILLS.get(table).copied()).collect();
+    names.into_iter().collect()
 }
 
 pub(super) fn shown(columns: Vec<Column>) -> Vec<Column> {
@@ -128,14 +144,15 @@ fn build() -> Vec<ViewDef> {
         plain::<CalibrationRow>("v_prompt_source_calibrations"),
         prompt_libraries(),
         plain::<ChunkRow>("v_telemetry_chunks"),
+        plain::<QuotaRow>("v_quotas"),
         saved_views(),
         servers(),
-        job_summary(),
-        gpu_summary(),
-        tpu_summary(),
-        job_with_telemetry(),
-        series(),
-        buckets(),
+        telemetry::job_summary(),
+        telemetry::gpu_summary(),
+        telemetry::tpu_summary(),
+        telemetry::job_with_telemetry(),
+        telemetry::series(),
+        telemetry::buckets(),
         events(),
         leaderboard::leaderboard(),
     ];
@@ -164,7 +181,7 @@ fn build() -> Vec<ViewDef> {
         "v_kv_cache_offload_outputs_history",
     ));
     views.extend(versioned::<ExternalRow<Kyai>>("v_kyai_outputs", "v_kyai_outputs_history"));
-    views.push(kyai_leaderboard());
+    views.extend(kyai_leaderboard());
     views.extend(versioned::<ResultRow>("v_benchmark_results", "v_benchmark_results_history"));
     views.extend(people::views());
     views
@@ -201,7 +218,20 @@ fn saved_views() -> ViewDef {
 
 /// Candidates by their best score on the same questions with the same prompts; equal scores by latency. What was
 /// simulated, doubted or did not complete has no rank.
-fn kyai_leaderboard() -> ViewDef {
+fn kyai_leaderboard() -> [ViewDef; 2] {
+    let then = kyai_ranks(|row| {
+        let at = "(select nullif(current_setting('app.as_of', true), '')::bigint)";
+        format!("{row}.valid_from <= {at} and ({row}.valid_to is null or {row}.valid_to > {at})")
+    });
+    let now = kyai_ranks(|row| format!("{row}.valid_to is null"));
+    [
+        ViewDef { name: "v_kyai_leaderboard_history", served: false, ..then },
+        ViewDef { history: Some("v_kyai_leaderboard_history"), ..now },
+    ]
+}
+
+/// The ranks among the rows for which `holds` is the condition.
+fn kyai_ranks(holds: impl Fn(&str) -> String) -> ViewDef {
     let own: Vec<Column> = shown(ExternalRow::<Kyai>::columns())
         .into_iter()
         .filter(|c| {
@@ -216,15 +246,18 @@ fn kyai_leaderboard() -> ViewDef {
     ViewDef {
         name: "v_kyai_leaderboard",
         select: format!(
-            "select rank() over (partition by {same} order by {order}) as rank, {names}
+            "select rank() over (partition by {same} order by {order}) as rank, {names}, 0::bigint as valid_from,
+                    null::bigint as valid_to
                from (select distinct on ({same}, model_code, framework_code, framework_version, quantization) k.*
                        from {{kyai_outputs}} k
-                      where k.valid_to is null and not k.simulated
+                      where {} and not k.simulated
                         and exists (select 1 from {{benchmark_results}} r
-                                     where r.job = k.job and r.valid_to is null and r.status = 'completed'
+                                     where r.job = k.job and {} and r.status = 'completed'
                                        and not r.suspicious)
                       order by {same}, model_code, framework_code, framework_version, quantization, {order},
-                               position) b"
+                               position) b",
+            holds("k"),
+            holds("r")
         ),
         columns,
         tables: vec!["kyai_outputs", "benchmark_results"],
@@ -239,142 +272,6 @@ fn kyai_leaderboard() -> ViewDef {
 fn prompt_libraries() -> ViewDef {
     let view = plain::<PromptSourceRow>("v_prompt_libraries_with_prompt_count");
     ViewDef { select: format!("{} where source_type = 'prompt_library'", view.select), ..view }
-}
-
-fn job_summary() -> ViewDef {
-    let view = plain::<JobSummaryRow>("v_telemetry_job_summary");
-    ViewDef { select: format!("{} where not superseded", view.select), ..view }
-}
-
-fn gpu_summary() -> ViewDef {
-    let own = shown(GpuSummaryRow::columns());
-    ViewDef {
-        select: format!(
-            "select {} from {{telemetry_gpus}} g join {{telemetry_jobs}} j
-               on j.job = g.job and j.attempt = g.attempt and not j.superseded",
-            selected(&own, "g.")
-        ),
-        tables: vec!["telemetry_gpus", "telemetry_jobs"],
-        ..plain::<GpuSummaryRow>("v_telemetry_per_gpu_summary")
-    }
-}
-
-fn tpu_summary() -> ViewDef {
-    let own = shown(TpuSummaryRow::columns());
-    ViewDef {
-        select: format!(
-            "select {} from {{telemetry_tpus}} t join {{telemetry_jobs}} j
-               on j.job = t.job and j.attempt = t.attempt and not j.superseded",
-            selected(&own, "t.")
-        ),
-        tables: vec!["telemetry_tpus", "telemetry_jobs"],
-        ..plain::<TpuSummaryRow>("v_tpu_telemetry_job_summary")
-    }
-}
-
-fn job_with_telemetry() -> ViewDef {
-    let jobs = shown(JobRow::columns());
-    let mut columns = jobs.clone();
-    let mut names = selected(&jobs, "j.");
-    for c in shown(JobSummaryRow::columns()) {
-        if columns.iter().any(|own| own.name == c.name) || ACCESS.contains(&c.name.as_str()) {
-            continue;
-        }
-        let name = match c.name.as_str() {
-            "started_at" | "ended_at" | "complete" | "gaps" => format!("telemetry_{}", c.name),
-            other => other.to_owned(),
-        };
-        names.push_str(&format!(", t.{} as {name}", c.name));
-        columns.push(Column { name, ..c });
-    }
-    ViewDef {
-        name: "v_job_with_telemetry",
-        select: format!(
-            "select {names} from {{jobs}} j left join {{telemetry_jobs}} t on t.job = j.job and t.attempt = j.attempt"
-        ),
-        columns,
-        tables: vec!["jobs", "telemetry_jobs"],
-        invoker: true,
-        history: None,
-        served: true,
-        ranked: false,
-    }
-}
-
-fn series_columns() -> Vec<Column> {
-    let mut columns = shown(JobColumns::columns());
-    columns.extend([
-        column("source", Kind::Text),
-        column("metric", Kind::Text),
-        column("bucket_s", Kind::Int),
-    ]);
-    columns
-}
-
-/// Buckets as arrays, a few rows an hour and line: the cheapest way to draw a chart.
-fn series() -> ViewDef {
-    let mut columns = series_columns();
-    let keys = selected(&columns, "");
-    columns.extend([
-        column("bucket_start", Kind::Times),
-        column("min", Kind::Floats),
-        column("avg", Kind::Floats),
-        column("max", Kind::Floats),
-        column("count", Kind::Ints),
-        column("segment", Kind::Time),
-        column("position", Kind::Int),
-    ]);
-    ViewDef {
-        name: "v_telemetry_series",
-        select: format!(
-            "select {keys}, starts as bucket_start, mins as min,
-                    (select array_agg(s / c order by n) from unnest(sums, counts) with ordinality as u (s, c, n)) as avg,
-                    maxs as max, counts as count, segment, position
-               from {{telemetry_segments}}"
-        ),
-        columns,
-        tables: vec!["telemetry_segments"],
-        invoker: true,
-        history: None,
-        served: true,
-        ranked: false,
-    }
-}
-
-/// Buckets, one a row. Buckets of one second are the samples themselves.
-fn buckets() -> ViewDef {
-    let mut columns = series_columns();
-    let keys = selected(&columns, "s.");
-    let raw_keys = keys.replace("s.metric", "m.metric").replace("s.bucket_s", "1::bigint");
-    columns.extend([
-        column("bucket_start", Kind::Time),
-        column("min", Kind::Float),
-        column("avg", Kind::Float),
-        column("max", Kind::Float),
-        column("count", Kind::Int),
-    ]);
-    ViewDef {
-        name: "v_telemetry_buckets",
-        select: format!(
-            "select {keys}, u.bucket_start, u.min, u.sum / u.count as avg, u.max, u.count
-               from {{telemetry_segments}} s,
-                    unnest(s.starts, s.mins, s.maxs, s.sums, s.counts) as u (bucket_start, min, max, sum, count)
-             union all
-             select {raw_keys}, u.at, u.value, u.value, u.value, 1::bigint
-               from {{telemetry_chunks}} s,
-                    lateral (values ('power_w', s.power_w), ('utilization', s.utilization),
-                                    ('memory_used_bytes', s.memory_used_bytes::double precision[]),
-                                    ('ram_used_bytes', s.ram_used_bytes::double precision[])) as m (metric, readings),
-                    unnest(s.at, m.readings) as u (at, value)
-              where u.value is not null"
-        ),
-        columns,
-        tables: vec!["telemetry_segments", "telemetry_chunks"],
-        invoker: true,
-        history: None,
-        served: true,
-        ranked: false,
-    }
 }
 
 /// The audit trail: every event's envelope. Reads the log itself, so the rule stands in the view: what belongs to a
@@ -411,7 +308,7 @@ fn events() -> ViewDef {
                    select case when k.second = '_' then 'organization' else 'private' end, k.second
                     where k.kind = 'saved_view'
                    union all
-                   select 'organization', '' where k.kind in ('server', 'org', 'approval')
+                   select 'organization', '' where k.kind in ('server', 'org', 'quota', 'approval')
                        or (k.kind in ('model', 'framework', 'config', 'tool', 'accelerator', 'engine_args_set',
                                      'prompt_source')
                            and k.org <> '_')) a
@@ -448,14 +345,22 @@ fn events() -> ViewDef {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     #[test]
     fn no_view_shows_who_owns_a_row_but_that_of_projects() {
         for view in all().iter().filter(|v| v.name != "v_projects") {
             assert!(!view.columns.iter().any(|c| c.name == "owner"), "{}", view.name);
+        }
+    }
+
+    #[test]
+    fn every_view_is_fed_by_the_projections_of_its_tables() {
+        let of = |name: &str| fed_by(served(name).unwrap());
+        assert_eq!(of("v_benchmark_results"), ["results"]);
+        assert_eq!(of("v_job_with_telemetry"), ["runs", "telemetry"]);
+        for view in all().iter().filter(|view| !view.tables.is_empty()) {
+            assert!(!fed_by(view).is_empty(), "{}", view.name);
         }
     }
 

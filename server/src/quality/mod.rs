@@ -94,13 +94,15 @@ pub fn check_external(output: &ExternalOutputRecorded, telemetry: &TelemetryFact
     let load = output.kyai.is_none();
     let rate = events::external_columns::error_rate_pct(figures).filter(|_| load);
     let succeeded = figures.requests_succeeded.filter(|_| load);
+    let zeroes = succeeded.and_then(|succeeded| rules::external_zeroes(succeeded, figures));
     let found = [
         ("too_few_requests", succeeded.and_then(rules::few_requests)),
         ("high_error_rate", rate.and_then(rules::error_rate)),
         ("missing_telemetry", rules::no_telemetry(telemetry)),
         ("telemetry_gap", rules::gap_in_telemetry(telemetry)),
     ];
-    let doubts = found.into_iter().filter_map(|(rule, message)| Some((rule, message?)));
+    let others = found.into_iter().filter_map(|(rule, message)| Some((rule, message?)));
+    let doubts = zeroes.into_iter().chain(others);
     doubts
         .map(|(rule, message)| QualityFlagged { attempt: output.attempt, rule: rule.to_owned(), message })
         .collect()

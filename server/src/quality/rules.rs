@@ -1,5 +1,6 @@
 //! The rules, each a small function: what is odd, or nothing.
 
+use events::foreign::ForeignFigures;
 use events::tools::ToolCode;
 
 use super::{Facts, TelemetryFacts};
@@ -169,6 +170,35 @@ pub(super) fn error_rate(rate_pct: f64) -> Option<String> {
             "{rate_pct:.1} % of the requests failed, and the figures describe only the rest. Read the Tool log, then \
              lower the concurrency."
         )
+    })
+}
+
+/// A third-party tool's requests were answered in no time at all, or without a single token.
+pub(super) fn external_zeroes(succeeded: u64, figures: &ForeignFigures) -> Option<(&'static str, String)> {
+    if succeeded == 0 {
+        return None;
+    }
+    let spreads =
+        [&figures.response_time_ms, &figures.ttft_ms, &figures.tpot_excl_first_ms, &figures.tpot_ms];
+    let known: Vec<f64> = spreads
+        .into_iter()
+        .flatten()
+        .flat_map(|spread| [spread.avg, spread.p50, spread.p99].into_iter().flatten())
+        .collect();
+    if !known.is_empty() && known.iter().all(|ms| *ms <= 0.0) {
+        let message = format!(
+            "{succeeded} requests succeeded, but every latency is zero: the framework did not serve them. Read the \
+             Framework log."
+        );
+        return Some(("all_zero_latencies", message));
+    }
+    let none =
+        figures.completion_tokens_total == Some(0) || figures.completion_tokens_per_second == Some(0.0);
+    none.then(|| {
+        let message = format!(
+            "{succeeded} requests succeeded with no completion token at all. Read the Framework log."
+        );
+        ("implausible_tokens", message)
     })
 }
 

@@ -1,3 +1,4 @@
+use events::foreign::{ForeignFigures, Spread};
 use events::job::JobCreated;
 use events::summary::{CountStats, Distribution};
 use events::telemetry::{SystemSample, TelemetrySample, TelemetrySampled};
@@ -182,4 +183,34 @@ fn a_replica_that_answered_nothing_is_doubted() {
     assert!(of(1).is_empty());
     assert_eq!(of(0), ["idle_replica"]);
     assert!(rules(|output| output.summary.endpoints = vec![endpoint("only", 0)]).is_empty());
+}
+
+#[test]
+fn a_third_party_tools_zeroes_are_doubted_too() {
+    let rules = |change: fn(&mut ExternalOutputRecorded)| -> Vec<String> {
+        let golden = include_str!("../../../events/tests/golden/tool_output.external.v1.json");
+        let mut output: ExternalOutputRecorded = serde_json::from_str(golden).unwrap();
+        output.kyai = None;
+        output.figures = ForeignFigures {
+            requests_succeeded: Some(500),
+            completion_tokens_total: Some(32_000),
+            response_time_ms: Some(Spread { avg: Some(900.0), ..Spread::default() }),
+            ..ForeignFigures::default()
+        };
+        change(&mut output);
+        check_external(&output, &good_telemetry()).into_iter().map(|flag| flag.rule).collect()
+    };
+    assert!(rules(|_| ()).is_empty());
+    let zero = |output: &mut ExternalOutputRecorded| {
+        output.figures.response_time_ms =
+            Some(Spread { avg: Some(0.0), p99: Some(0.0), ..Spread::default() });
+    };
+    assert_eq!(rules(zero), ["all_zero_latencies"]);
+    assert_eq!(rules(|output| output.figures.completion_tokens_total = Some(0)), ["implausible_tokens"]);
+    assert!(rules(|output| output.figures.response_time_ms = None).is_empty(), "not measured is not zero");
+    let nobody = |output: &mut ExternalOutputRecorded| {
+        output.figures.requests_succeeded = Some(0);
+        output.figures.completion_tokens_total = Some(0);
+    };
+    assert_eq!(rules(nobody), ["too_few_requests"]);
 }

@@ -9,7 +9,7 @@ use sqlx::{PgConnection, Row};
 
 use super::grammar::{Node, Operator};
 use super::params::{Query, column};
-use super::sql::{Statement, Value};
+use super::sql::{Statement, Value, expression};
 use super::view::{bound, refused};
 use super::{QueryError, leaderboard_past as past};
 use crate::api::Failure;
@@ -99,8 +99,8 @@ fn rows(
         .select
         .iter()
         .map(|(alias, c)| {
-            let of = if is_rank(&c.name) { "ranked" } else { "rows" };
-            format!("{of}.\"{}\" as \"{alias}\"", c.name)
+            let of = if is_rank(&c.name) { "ranked." } else { "rows." };
+            format!("{} as \"{alias}\"", expression(c, of, query))
         })
         .collect();
     let mut statement = Statement::default();

@@ -11,7 +11,7 @@ use super::QueryError;
 use super::grammar::Node;
 use super::leaderboard::{MOST_ENTRIES, Ranked, mentions};
 use super::params::Query;
-use super::sql::{Statement, Value};
+use super::sql::{Statement, Value, expression};
 use super::view::{bound, refused};
 use crate::api::Failure;
 use crate::auth::Visibility;
@@ -158,7 +158,7 @@ fn rows(view: &ViewDef, query: &Query<'_>, page: Vec<Json>) -> Statement {
     let types: Vec<String> =
         view.columns.iter().map(|c| format!("\"{}\" {}", c.name, c.kind.sql())).collect();
     let columns: Vec<String> =
-        query.select.iter().map(|(alias, c)| format!("\"{}\" as \"{alias}\"", c.name)).collect();
+        query.select.iter().map(|(alias, c)| format!("{} as \"{alias}\"", expression(c, "", query))).collect();
     let mut statement = Statement::default();
     let n = statement.bind(Value::Text(Some(Json::from(page).to_string())));
     statement.sql = format!(

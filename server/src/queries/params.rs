@@ -1,5 +1,7 @@
 //! A query string of PostgREST's dialect, read against a view's columns.
 
+use std::sync::LazyLock;
+
 use events::Timestamp;
 
 use super::QueryError;
@@ -29,7 +31,23 @@ pub struct Query<'v> {
     pub as_of: Option<i64>,
     /// The time at which rows are asked for, until its position is found.
     pub as_of_time: Option<Timestamp>,
+    /// Whether exports carry where their rows come from; absent means where every column is asked for.
+    pub provenance: Option<bool>,
+    /// Whether the columns were named one by one.
+    pub selected: bool,
+    /// The position that the rows are of: what the column [`AS_OF`] holds.
+    pub rows_of: i64,
 }
+
+/// What stands behind a row of a result: its run and job, the event with its figures and that event's hash in the chain,
+/// and the last event that changed the row.
+const PROVENANCE: [&str; 5] = ["run", "job", "output_position", "output_hash", "position"];
+
+/// The column of exports that says which position their rows are of: with `as_of` the same rows come again.
+pub const AS_OF: &str = "as_of_position";
+
+/// [`AS_OF`], which no view has of its own.
+static AS_OF_COLUMN: LazyLock<Column> = LazyLock::new(|| Column::shown(AS_OF, Kind::Int));
 
 /// One column to order by.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,13 +97,20 @@ impl<'v> Query<'v> {
             offset: 0,
             as_of: None,
             as_of_time: None,
+            provenance: None,
+            selected: false,
+            rows_of: 0,
         };
         for (name, value) in url::form_urlencoded::parse(raw.as_bytes()) {
             if name.contains('\0') || value.contains('\0') {
                 return Err(QueryError::new("bad_value", "a NUL character", "leave it out"));
             }
             match &*name {
-                "select" => query.select = select(view, &value)?,
+                "select" => {
+                    query.select = select(view, &value)?;
+                    query.selected = value.trim() != "*";
+                }
+                "provenance" => query.provenance = Some(provenance(&value)?),
                 "order" => query.order = order(view, &value)?,
                 "limit" => query.limit = Some(count("limit", &value)?),
                 "offset" => query.offset = count("offset", &value)?,
@@ -111,6 +136,40 @@ impl<'v> Query<'v> {
             ));
         }
         Ok(query)
+    }
+
+    /// Adds to an export what makes each of its rows verifiable by itself, where the query wants that. `rows_of` is the
+    /// position that the rows are of.
+    pub fn carry_provenance(&mut self, view: &'v ViewDef, rows_of: i64) {
+        if !self.provenance.unwrap_or(!self.selected) {
+            return;
+        }
+        let named = |query: &Self, name: &str| {
+            query.select.iter().any(|(alias, column)| alias == name || column.name == name)
+        };
+        for name in PROVENANCE {
+            if let Some(column) = view.columns.iter().find(|column| column.name == name)
+                && !named(self, name)
+            {
+                self.select.push((name.to_owned(), column));
+            }
+        }
+        if !named(self, AS_OF) {
+            self.rows_of = rows_of;
+            self.select.push((AS_OF.to_owned(), &*AS_OF_COLUMN));
+        }
+    }
+}
+
+/// `columns` or `none`.
+fn provenance(value: &str) -> Result<bool, QueryError> {
+    match value {
+        "columns" => Ok(true),
+        "none" => Ok(false),
+        _ => {
+            let shown: String = value.chars().take(100).collect();
+            Err(QueryError::new("bad_value", format!("provenance is {shown:?}"), "columns or none"))
+        }
     }
 }
 

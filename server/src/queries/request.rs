@@ -33,6 +33,11 @@ impl Format {
         }
     }
 
+    /// Whether it is for keeping rather than for a program to go on with.
+    pub(super) fn is_export(self) -> bool {
+        matches!(self, Self::Ndjson | Self::Csv | Self::Parquet)
+    }
+
     /// The ending of a file of it, for the formats that are saved rather than shown.
     pub(super) fn ending(self) -> Option<&'static str> {
         match self {

@@ -1,8 +1,9 @@
 //! A query as SQL: names from the whitelist only, every value bound.
 
 use super::grammar::{Node, Operator};
-use super::params::Query;
+use super::params::{AS_OF, Query};
 use crate::auth::Visibility;
+use crate::projections::Column;
 use crate::projections::views::ViewDef;
 
 /// SQL with its values, all of them text that is cast where it stands.
@@ -26,8 +27,11 @@ pub enum Value {
 /// The rows of a query.
 pub fn rows(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> Statement {
     let mut statement = Statement::default();
-    let columns: Vec<String> =
-        query.select.iter().map(|(alias, c)| format!("\"{}\" as \"{alias}\"", c.name)).collect();
+    let columns: Vec<String> = query
+        .select
+        .iter()
+        .map(|(alias, c)| format!("{} as \"{alias}\"", expression(c, "", query)))
+        .collect();
     statement.sql = format!("select {} from ", columns.join(", "));
     statement.source(view, visibility, query);
     let mut orders: Vec<String> = query
@@ -54,6 +58,14 @@ pub fn rows(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> State
     }
     statement.limits(query);
     statement
+}
+
+/// A column of the answer, as the view `of` (with its dot) has it. The position that the rows are of is no column.
+pub(super) fn expression(column: &Column, of: &str, query: &Query<'_>) -> String {
+    match column.name.as_str() {
+        AS_OF => format!("{}::bigint", query.rows_of),
+        name => format!("{of}\"{name}\""),
+    }
 }
 
 /// How many rows a query has within its limits: what a page holds.

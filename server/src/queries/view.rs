@@ -17,7 +17,7 @@ use super::{act_for, as_of, encode, leaderboard};
 use crate::api::Failure;
 use crate::auth::Visibility;
 use crate::log::Log;
-use crate::projections::views::{ViewDef, served};
+use crate::projections::views::{self, ViewDef, served};
 use crate::projections::{Handle, Kind};
 
 /// The most rows of one JSON answer. More is refused, never cut off in silence; CSV and NDJSON have no limit.
@@ -63,10 +63,22 @@ pub async fn query(
     if let Some(time) = query.as_of_time {
         query.as_of = Some(as_of::position_at(source.log, time).await?);
     }
-    // What the rows that are read hold at least: said in exports, so that they can be asked for again.
-    let position = source.projections.status().position();
     let mut tx = source.reader.begin_with("begin isolation level repeatable read read only").await?;
     act_for(&mut tx, visibility).await?;
+    let mut rows_of = query.as_of.unwrap_or(0);
+    if let Some(position) = query.as_of {
+        // For views whose rows follow from several others of that time.
+        sqlx::query("select set_config('app.as_of', $1, true)")
+            .bind(position.to_string())
+            .execute(&mut *tx)
+            .await?;
+    }
+    if format.is_export() {
+        if query.as_of.is_none() {
+            rows_of = position_of(&mut tx, view).await?;
+        }
+        query.carry_provenance(view, rows_of);
+    }
     let ranked = match view.ranked {
         true => Some(leaderboard::rank(&mut tx, view, visibility, &query).await?),
         false => None,
@@ -117,13 +129,23 @@ pub async fn query(
             let about = [
                 ("benchtrail.view", view.name.to_owned()),
                 ("benchtrail.query", raw_query.to_owned()),
-                ("benchtrail.log_position", query.as_of.unwrap_or(position).to_string()),
+                ("benchtrail.log_position", rows_of.to_string()),
             ];
             let body = export::stream(tx, statement, &query, format, &about)
                 .map_err(|error| Failure::unavailable(&error))?;
             Ok(answer.respond(body, None))
         }
     }
+}
+
+/// The position that the rows of a view are of, in the snapshot that they are read from.
+async fn position_of(tx: &mut PgConnection, view: &ViewDef) -> Result<i64, Failure> {
+    Ok(sqlx::query_scalar(
+        "select coalesce(min(position), 0) from read.projections where state = 'live' and name = any($1)",
+    )
+    .bind(views::fed_by(view))
+    .fetch_one(tx)
+    .await?)
 }
 
 /// The rows of a view that have these values, for other queries to use.
@@ -166,8 +188,7 @@ async fn total(
 
 fn no_such_view(name: &str) -> Failure {
     let shown: String = name.chars().take(100).collect();
-    let names: Vec<&str> =
-        crate::projections::views::all().iter().filter(|v| v.served).map(|v| v.name).collect();
+    let names: Vec<&str> = views::all().iter().filter(|v| v.served).map(|v| v.name).collect();
     Failure::not_found(
         "no_such_view",
         format!("there is no view {shown:?}"),

@@ -19,7 +19,7 @@ use events::catalogue::{
 };
 use events::keys::ServerKey;
 use events::server_host::{GpuInfo, HostCapabilities};
-use events::workload::{ScenarioSpec, WorkloadSpec};
+use events::workload::{ScenarioSpec, WorkloadSpec, addresses_in};
 use serde_json::Value;
 
 use crate::domain::{Refusal, Server};
@@ -54,6 +54,8 @@ pub struct Facts<'a> {
     pub stored_token: bool,
     /// The arguments among them that load code or read paths and are not approved.
     pub unapproved: &'a [DangerousArg],
+    /// What is wrong with an address that the workload names, where the policy refuses one.
+    pub address_fault: Option<&'a str>,
 }
 
 impl Facts<'_> {
@@ -107,6 +109,11 @@ impl Facts<'_> {
                 args
             }
         }
+    }
+
+    /// Whether neither the workload nor its set names an address.
+    fn names_no_address(&self) -> bool {
+        self.workload.addresses().is_empty() && addresses_in("", &self.engine_args()).is_empty()
     }
 
     /// The first of these engine arguments that is in force.
@@ -204,6 +211,7 @@ const RULES: &[Rule] = &[
     ("server_online", "The server is online", place::server_online),
     ("clock_in_step", "The server's clock is in step", place::clock_in_step),
     ("endpoint_url", "The endpoint is an address", place::endpoint_url),
+    ("addresses_allowed", "The addresses may be asked", place::addresses_allowed),
     ("framework_available", "The framework is installed", place::framework_available),
     ("tool_available", "The benchmark tool is installed", place::tool_available),
     ("snapshot_present", "The snapshot of inputs is on the server", place::snapshot_present),

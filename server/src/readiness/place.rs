@@ -5,6 +5,7 @@ use events::server_host::ServerState;
 
 use super::cures::{advice, host, link, set};
 use super::{Facts, Finding};
+use crate::outbound::HOW_TO_ALLOW;
 use crate::resolve::endpoint;
 
 /// Milliseconds a host's clock may be off before its samples may fall outside the job's window.
@@ -70,6 +71,15 @@ pub(super) fn endpoint_url(facts: &Facts<'_>) -> Finding {
         Err(refusal) => {
             Finding::fails(sentence(&refusal.message), advice(sentence(&refusal.hint.unwrap_or_default())))
         }
+    }
+}
+
+/// The addresses that the workload names lead where the operator lets agents connect to.
+pub(super) fn addresses_allowed(facts: &Facts<'_>) -> Finding {
+    match facts.address_fault {
+        Some(why) => Finding::fails(sentence(why), advice(sentence(HOW_TO_ALLOW))),
+        None if facts.names_no_address() => Finding::DoesNotApply,
+        None => Finding::ok("They are public, or the operator allowed their ranges."),
     }
 }
 

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use events::api::ReadinessCheck;
+use events::prompt_source::{PromptSourceRef, PromptSourceType};
 use events::server_host::{GpuInfo, HostCapabilities, ServerState};
 use serde_json::{Value, json};
 
@@ -18,6 +19,8 @@ struct World {
     accelerator: Option<AcceleratorRegistered>,
     set: Option<SetInForce>,
     unapproved: Vec<DangerousArg>,
+    address_fault: Option<String>,
+    prompt_source: Option<PromptSourceRef>,
     stored_token: bool,
     sidecars: BTreeMap<String, FrameworkRegistered>,
     model: ModelRegistered,
@@ -88,6 +91,8 @@ impl World {
             accelerator: None,
             set: None,
             unapproved: vec![],
+            address_fault: None,
+            prompt_source: None,
             stored_token: false,
             sidecars: BTreeMap::new(),
             model: *model_facts,
@@ -124,6 +129,12 @@ impl World {
                 gpus,
             })
         });
+        let resolved = resolved.map(|resolved| {
+            resolved.map(|mut resolved| {
+                resolved.commands.prompt_source = self.prompt_source.clone();
+                resolved
+            })
+        });
         check(&Facts {
             server_key: Some(&key),
             server: self.server.as_ref(),
@@ -131,6 +142,7 @@ impl World {
             accelerator: self.accelerator.as_ref(),
             set: self.set.as_ref(),
             unapproved: &self.unapproved,
+            address_fault: self.address_fault.as_deref(),
             stored_token: self.stored_token,
             model: &self.model,
             framework: &self.framework,
@@ -346,6 +358,64 @@ fn an_endpoint_needs_neither_model_nor_framework() {
     assert!(readiness.ready, "{:?}", readiness.checks);
     let rules: Vec<&str> = readiness.checks.iter().map(|check| check.rule.as_str()).collect();
     assert!(!rules.contains(&"framework_available") && !rules.contains(&"model_present"), "{rules:?}");
+}
+
+#[test]
+fn a_tool_that_the_host_lacks_says_how_it_is_got() {
+    let mut world = World::llama_cpp();
+    world.capabilities().executables = vec!["llama-server".into()];
+    let check = world.found("tool_available");
+    assert_eq!(check.result, "fails");
+    assert!(check.cures[0].contains("metrumbench-llm") && check.cures[0].contains("agent.toml"), "{check:?}");
+    let Event::ToolRegistered(inferencex) = entry("tool/_/inferencex") else { panic!() };
+    world.tool = inferencex;
+    let check = world.found("tool_available");
+    assert_eq!((check.result.as_str(), check.cures.len()), ("fails", 2), "{check:?}");
+    assert!(check.cures[1].contains("[executables]"));
+}
+
+#[test]
+fn inputs_that_only_hosts_have_must_lie_on_this_one() {
+    let mut world = World::llama_cpp();
+    let source = PromptSourceRef {
+        org: "_".into(),
+        code: "librispeech-test-clean".into(),
+        source_type: PromptSourceType::MetrumbenchAsrSnapshot,
+        sha256: None,
+        ground_truth_sha256: None,
+    };
+    world.prompt_source = Some(source.clone());
+    let check = world.found("snapshot_present");
+    assert_eq!(check.result, "fails");
+    assert!(check.cures[0].contains("[snapshots] in agent.toml"), "{check:?}");
+    world.capabilities().snapshots = vec!["librispeech-test-clean".into()];
+    assert_eq!(world.result("snapshot_present"), "ok");
+    // What the control plane keeps is fetched by its hash.
+    world.prompt_source = Some(PromptSourceRef { sha256: Some("0a".repeat(32)), ..source });
+    assert!(!world.judge().checks.iter().any(|check| check.rule == "snapshot_present"));
+}
+
+/// A rule without a test could find anything.
+#[test]
+fn every_rule_has_a_test_that_names_it() {
+    let tests = include_str!("tests.rs");
+    let untested: Vec<&str> =
+        RULES.iter().map(|(rule, ..)| *rule).filter(|rule| !tests.contains(&format!("\"{rule}\""))).collect();
+    assert_eq!(untested, Vec::<&str>::new());
+}
+
+#[test]
+fn an_address_that_the_operator_does_not_allow_stands_in_the_way() {
+    let mut world = World::of("openai", "v1", "google/gemma-3-270m");
+    world.workload.endpoint_url = Some("http://169.254.169.254/v1".into());
+    world.address_fault = Some("p_endpoint_url is http://169.254.169.254/v1: not public".into());
+    let found = world.found("addresses_allowed");
+    assert_eq!(found.result, "fails");
+    assert!(found.message.contains("169.254.169.254") && found.cures[0].contains("--endpoint-allow"));
+    world.address_fault = None;
+    assert_eq!(world.result("addresses_allowed"), "ok");
+    let rules: Vec<String> = World::llama_cpp().judge().checks.into_iter().map(|check| check.rule).collect();
+    assert!(!rules.contains(&"addresses_allowed".to_owned()), "nothing is named");
 }
 
 #[test]

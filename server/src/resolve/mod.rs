@@ -6,6 +6,7 @@
 
 mod arguments;
 mod derived;
+mod endpoint;
 mod engine_args_set;
 mod nearest;
 mod parallel;
@@ -19,12 +20,12 @@ use events::job::{CompanionCommand, ResolvedCommands};
 use events::tools::SCENARIO_AXES;
 use events::workload::{ScenarioSpec, WorkloadSpec};
 use serde_json::Value;
-use url::Url;
 
 use crate::domain::Refusal;
 
 pub use arguments::{FlagStyle, check_values};
 pub use derived::{context_per_request, derived_engine_args, quantization_arg};
+pub use endpoint::endpoint;
 pub use engine_args_set::{SetInForce, older};
 pub use nearest::nearest;
 pub use parallel::{Replicas, gpus_per_replica, tensor_parallel};
@@ -362,50 +363,6 @@ fn job_timeout(workload: &WorkloadSpec) -> Result<u32, Refusal> {
             format!("{JOB_TIMEOUT} is {value}; it must be 1 to 604800 seconds"),
         )),
     }
-}
-
-/// The endpoint of framework `openai`; nothing for frameworks that are started.
-///
-/// # Errors
-/// `endpoint_missing`, `bad_endpoint`, `endpoint_without_use`.
-pub fn endpoint(workload: &WorkloadSpec, external: bool) -> Result<Option<String>, Refusal> {
-    let Some(text) = &workload.endpoint_url else {
-        if external {
-            return Err(Refusal::invalid(
-                "endpoint_missing",
-                "framework openai needs the endpoint that already runs",
-            )
-            .hint("set p_endpoint_url, for example http://10.0.0.7:8000/v1"));
-        }
-        return Ok(None);
-    };
-    if !external {
-        let message =
-            format!("an endpoint is set, but framework {} is started by the agent", workload.framework_code);
-        return Err(Refusal::invalid("endpoint_without_use", message)
-            .hint("choose framework openai, or remove p_endpoint_url"));
-    }
-    let bad = |why: &str| {
-        Refusal::invalid("bad_endpoint", format!("{text:?} is not an endpoint: {why}"))
-            .hint("give an address such as https://host:8000/v1; keys are kept on the agent's host, not in the address")
-    };
-    if text.len() > 2000 || text.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return Err(bad("too long, or with blanks"));
-    }
-    let url = Url::parse(text).map_err(|error| bad(&error.to_string()))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(bad("only http and https are possible"));
-    }
-    if url.host_str().is_none_or(str::is_empty) {
-        return Err(bad("it names no host"));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(bad("it holds credentials"));
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err(bad("it has a query or a fragment"));
-    }
-    Ok(Some(text.clone()))
 }
 
 #[cfg(test)]

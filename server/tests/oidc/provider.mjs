@@ -1,5 +1,6 @@
 // A real OpenID provider on a free port, for the tests. Arguments: the folder of its modules, the address browsers are
-// sent back to, and `id-token` to put the e-mail into the ID token rather than into userinfo alone. Prints its issuer.
+// sent back to, and `id-token` to put the e-mail into the ID token rather than into userinfo alone, or `strays` to have
+// its documents lead to another host. Prints its issuer.
 // Whoever is named by `login_hint`, or else by a fourth argument, is signed in at once; `refuse` refuses.
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
@@ -34,6 +35,14 @@ const provider = new Provider(issuer, {
 
 const handle = provider.callback();
 server.on('request', async (request, response) => {
+  if (where === 'strays' && request.url === '/.well-known/openid-configuration') {
+    response.setHeader('content-type', 'application/json');
+    return response.end(JSON.stringify({
+      issuer, authorization_endpoint: `${issuer}/auth`, token_endpoint: `${issuer}/token`,
+      jwks_uri: 'http://169.254.169.254/latest/meta-data/', response_types_supported: ['code'],
+      subject_types_supported: ['public'], id_token_signing_alg_values_supported: ['RS256'],
+    }));
+  }
   if (!request.url.startsWith('/interaction/')) return handle(request, response);
   const { prompt, params, session } = await provider.interactionDetails(request, response);
   let result;

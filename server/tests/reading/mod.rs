@@ -7,7 +7,8 @@ use events::canonical::CanonicalJson;
 use events::catalogue::{ModelRegistered, ToolRegistered};
 use events::envelope::{Actor, ActorKind, NewEvent};
 use events::job::{
-    JobClaimed, JobCompleted, JobCreated, JobQueued, JobRunning, JobServing, ResolvedCommands,
+    EngineArgsSetRef, JobClaimed, JobCompleted, JobCreated, JobQueued, JobRunning, JobServing,
+    ResolvedCommands,
 };
 use events::keys::{JobKey, ProjectKey, RunKey, ServerKey, StreamKey};
 use events::project::{ProjectCreated, ProjectVisibility, ProjectVisibilityChanged};
@@ -24,7 +25,7 @@ use events::tool_output::{LogLines, LogSource, ProgressReported, ToolInvocation,
 use events::workload::{ScenarioDefined, ScenarioSpec, WorkloadCreated, WorkloadSpec};
 use events::{Event, Timestamp};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use serde_json::Value;
+use serde_json::{Value, json};
 use server::auth::{Principal, Visibility};
 use server::log::{AppendOutcome, AppendRequest, Expected, Log};
 use server::projections::{self, Handle};
@@ -370,23 +371,19 @@ impl Story {
                 workload: Self::spec(),
                 scenario: self.scenario(c),
                 commands: ResolvedCommands {
-                    prompt_source: None,
-                    serve_argv: vec!["vllm".into(), "serve".into()],
-                    tool_argv: vec!["metrumbench-llm".into()],
-                    serve_env: Default::default(),
-                    readiness_path: "/health".into(),
-                    readiness_timeout_s: 600,
-                    job_timeout_s: 3600,
-                    endpoint_url: None,
-                    templates: vec![],
-                    dangerous_flags: vec![],
-                    engine_args: Default::default(),
-                    engine_args_set: None,
-                    weights: None,
-                    replicas: 1,
-                    gpus_per_replica: None,
-                    companions: vec![],
+                    engine_args: [("tensor_parallel_size".to_owned(), json!(2))].into(),
+                    engine_args_set: Some(EngineArgsSetRef {
+                        org: "_".into(),
+                        set_code: "vllm-llama-tp2".into(),
+                        version: 3,
+                    }),
+                    gpus_per_replica: Some(2),
+                    ..ResolvedCommands::of(
+                        vec!["vllm".into(), "serve".into()],
+                        vec!["metrumbench-llm".into()],
+                    )
                 },
+                container_image: Some("vllm/vllm-openai:v0.28.0".into()),
             };
             one(self.job(c).stream(), Event::JobCreated(Box::new(created))).await;
         }
@@ -400,7 +397,7 @@ impl Story {
             endpoint_urls: vec!["http://127.0.0.1:8000".into()],
             kept_from: None,
             further_argv: vec![],
-            gpu_sets: vec![],
+            gpu_sets: vec!["0,1".into()],
         };
         let running = JobRunning {
             attempt: 1,
@@ -408,6 +405,8 @@ impl Story {
             tool_version: "0.1.0".into(),
             ready_after_s: 12.5,
             prompt_source_sha256: None,
+            weights_revision: Some("ab".repeat(20)),
+            weights_sha256: None,
             served_models: vec!["llama".into()],
         };
         let claimed = JobClaimed { attempt: 1, agent: self.server().agent(), lease_s: 60 };

@@ -196,3 +196,15 @@ fn a_released_token_is_in_the_model_servers_environment_alone_and_where_the_poli
     let plan = planned(commands, "secret_env=[]\nenv=['PATH']").unwrap();
     assert!(!plan.serve[0].env.contains_key("HF_TOKEN"));
 }
+
+#[test]
+fn the_tool_may_connect_to_the_policys_networks_and_to_the_servers_of_its_own_job() {
+    let env = |commands: Value, policy: &str| {
+        planned_on(8, commands, policy).unwrap().tool.env[NETWORKS_ENV].clone()
+    };
+    let replicas = json!({"serve_argv": ["env"], "replicas": 2, "gpus_per_replica": 2});
+    assert_eq!(env(replicas, ""), "127.0.0.1:9001,127.0.0.1:9002");
+    let endpoint = json!({"endpoint_url": "https://gpu.example/v1/"});
+    assert_eq!(env(endpoint.clone(), ""), "");
+    assert_eq!(env(endpoint, "allowed_networks = ['10.0.0.0/8']"), "10.0.0.0/8");
+}

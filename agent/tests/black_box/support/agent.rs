@@ -23,7 +23,19 @@ impl Agent {
         agent.script("llama-server", server);
         let bin = agent.folder.path().join("bin");
         let output = agent
-            .command(&["enrol", "--url", &plane.url, "--token", "bt_e_good", "--bin-dir"], &[&bin])
+            .command(
+                &[
+                    "enrol",
+                    "--url",
+                    &plane.url,
+                    "--token",
+                    "bt_e_good",
+                    "--allow-network",
+                    "127.0.0.0/8",
+                    "--bin-dir",
+                ],
+                &[&bin],
+            )
             .await;
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let mut policy = std::fs::read_to_string(agent.state().join("agent.toml")).unwrap();

@@ -49,6 +49,12 @@ pub(super) fn operation(view: &ViewDef, head: bool) -> Value {
         count("offset", "Rows left out at the beginning."),
         query("and", "All of these: `(a.eq.1,b.gt.2)`.", r"^\(.+\)$"),
         query("or", "One of these: `(a.eq.1,and(b.gt.2,c.is.null))`.", r"^\(.+\)$"),
+        query(
+            "provenance",
+            "Of exports: `columns` adds run, job, position, hash and `as_of_position` to the columns selected, `none` leaves \
+             them out; without it they are there where every column is asked for.",
+            r"^(columns|none)$",
+        ),
         super::header(
             "prefer",
             "`count=exact`, `count=planned` or `count=estimated`; `at-least=<position>`.",

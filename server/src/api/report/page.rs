@@ -124,6 +124,15 @@ fn job_section(job: &JobReport) -> Markup {
                 pre { code { (serde_json::to_string(argv).unwrap_or_default()) } }
             }
         }
+        @if let Some(args) = job.job["engine_args"].as_object().filter(|args| !args.is_empty()) {
+            h3 {
+                "Engine arguments in force"
+                @if let Some(set) = job.job["engine_args_set_code"].as_str() {
+                    ", of set " (set) " in version " (shown(&job.job["engine_args_set_version"]))
+                }
+            }
+            pre { code { @for (key, value) in args { (key) " = " (value) "\n" } } }
+        }
         h3 { "Where its figures come from" }
         table {
             thead { tr { th { "link" } th { "key" } th.number { "position" } th { "hash" } th { "recorded" } } }

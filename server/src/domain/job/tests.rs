@@ -32,6 +32,8 @@ fn running(attempt: u32) -> JobReport {
         tool_version: "0.1.0".into(),
         ready_after_s: 1.0,
         prompt_source_sha256: None,
+        weights_revision: None,
+        weights_sha256: None,
         served_models: vec![],
     })
 }

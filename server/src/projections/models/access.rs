@@ -90,6 +90,13 @@ pub(super) fn job_columns() -> Vec<Column> {
     columns
 }
 
+/// The columns that say what a job or a result measured.
+pub(super) fn measured_columns() -> Vec<Column> {
+    ["model_code", "framework_code", "framework_version", "quantization"]
+        .map(|name| Column::shown(name, Kind::Text))
+        .to_vec()
+}
+
 /// A row of a table of rights.
 pub trait RightsRow: Row<Key = (String, String)> {
     /// A project's first rights.

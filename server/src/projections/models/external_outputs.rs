@@ -230,6 +230,8 @@ pub struct ExternalRow<T: ExternalTool> {
     imported: bool,
     simulated: bool,
     recorded_at: Timestamp,
+    output_position: i64,
+    output_hash: String,
     position: i64,
     valid_from: i64,
     valid_to: Option<i64>,
@@ -274,6 +276,8 @@ impl<T: ExternalTool> ExternalRow<T> {
             imported: false,
             simulated,
             recorded_at: recorded.recorded_at,
+            output_position: recorded.position,
+            output_hash: hex::encode(recorded.hash),
             position: recorded.position,
             valid_from: recorded.position,
             valid_to: None,
@@ -315,6 +319,8 @@ impl<T: ExternalTool> ExternalRow<T> {
             imported: true,
             simulated: output.figures.simulated,
             recorded_at: recorded.recorded_at,
+            output_position: recorded.position,
+            output_hash: hex::encode(recorded.hash),
             position: recorded.position,
             valid_from: recorded.position,
             valid_to: None,
@@ -335,12 +341,9 @@ impl<T: ExternalTool> Row for ExternalRow<T> {
     fn columns() -> Vec<Column> {
         use Kind::{Bool, Int, Json, Text, Time};
         let mut columns = access::job_columns();
+        columns.extend([Column::shown("attempt", Int)]);
+        columns.extend(access::measured_columns());
         columns.extend([
-            Column::shown("attempt", Int),
-            Column::shown("model_code", Text),
-            Column::shown("framework_code", Text),
-            Column::shown("framework_version", Text),
-            Column::shown("quantization", Text),
             Column::shown("tool_code", Text),
             Column::shown("tool_version", Text),
             Column::shown("tool_argv", Json),
@@ -353,6 +356,8 @@ impl<T: ExternalTool> Row for ExternalRow<T> {
             Column::shown("imported", Bool),
             Column::shown("simulated", Bool),
             Column::shown("recorded_at", Time),
+            Column::shown("output_position", Int),
+            Column::shown("output_hash", Text),
             Column::shown("position", Int),
             Column::shown("valid_from", Int),
             Column::shown("valid_to", Int),

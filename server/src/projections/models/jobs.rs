@@ -6,6 +6,7 @@ use events::keys::{JobKey, StreamKey};
 use events::tool_output::ProgressReported;
 use events::{Event, Timestamp};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::access::{self, Rights};
 use crate::projections::table::{Access, Row};
@@ -43,6 +44,17 @@ pub struct JobRow {
     framework_code: String,
     framework_version: String,
     quantization: Option<String>,
+    container_image: Option<String>,
+    engine_args_set_code: Option<String>,
+    engine_args_set_version: Option<i64>,
+    engine_args: Value,
+    serve_env: Value,
+    weights: Option<String>,
+    weights_revision: Option<String>,
+    weights_sha256: Option<String>,
+    replicas: u32,
+    gpus_per_replica: Option<u32>,
+    gpu_sets: Option<Vec<String>>,
     tool_code: String,
     tool_version: Option<String>,
     concurrency: u32,
@@ -58,6 +70,8 @@ pub struct JobRow {
     progress_tokens_per_second: Option<f64>,
     progress_elapsed_s: Option<f64>,
     serve_argv: Option<Vec<String>>,
+    further_argv: Option<Vec<Vec<String>>>,
+    kept_from: Option<String>,
     tool_argv: Option<Vec<String>>,
     resolved_serve_argv: Vec<String>,
     resolved_tool_argv: Vec<String>,
@@ -85,7 +99,7 @@ pub struct JobRow {
 
 impl JobRow {
     pub(super) fn new(key: JobKey, created: &JobCreated, recorded: &Recorded, rights: Rights) -> Self {
-        let (workload, scenario) = (&created.workload, &created.scenario);
+        let (workload, scenario, commands) = (&created.workload, &created.scenario, &created.commands);
         Self {
             job: recorded.stream.to_string(),
             run: key.run_key().stream().to_string(),
@@ -105,6 +119,17 @@ impl JobRow {
             framework_code: workload.framework_code.clone(),
             framework_version: workload.framework_version.clone(),
             quantization: workload.quantization.clone(),
+            container_image: created.container_image.clone(),
+            engine_args_set_code: commands.engine_args_set.as_ref().map(|set| set.set_code.clone()),
+            engine_args_set_version: commands.engine_args_set.as_ref().map(|set| set.version),
+            engine_args: serde_json::json!(commands.engine_args),
+            serve_env: serde_json::json!(commands.serve_env),
+            weights: commands.weights.clone(),
+            weights_revision: None,
+            weights_sha256: None,
+            replicas: commands.replicas,
+            gpus_per_replica: commands.gpus_per_replica,
+            gpu_sets: None,
             tool_code: workload.tool_code.clone(),
             tool_version: None,
             concurrency: scenario.concurrency,
@@ -120,9 +145,11 @@ impl JobRow {
             progress_tokens_per_second: None,
             progress_elapsed_s: None,
             serve_argv: None,
+            further_argv: None,
+            kept_from: None,
             tool_argv: None,
-            resolved_serve_argv: created.commands.serve_argv.clone(),
-            resolved_tool_argv: created.commands.tool_argv.clone(),
+            resolved_serve_argv: commands.serve_argv.clone(),
+            resolved_tool_argv: commands.tool_argv.clone(),
             endpoint_urls: None,
             served_models: None,
             ready_after_s: None,
@@ -162,6 +189,9 @@ impl JobRow {
             Event::JobServing(e) if counts(e.attempt) => {
                 self.serve_argv = Some(e.serve_argv.clone());
                 self.endpoint_urls = Some(e.endpoint_urls.clone());
+                self.further_argv = Some(e.further_argv.clone());
+                self.kept_from.clone_from(&e.kept_from);
+                self.gpu_sets = Some(e.gpu_sets.clone());
                 self.serving_at = Some(at);
             }
             Event::JobRunning(e) if counts(e.attempt) => {
@@ -169,6 +199,8 @@ impl JobRow {
                 self.tool_version = Some(e.tool_version.clone());
                 self.served_models = Some(e.served_models.clone());
                 self.ready_after_s = Some(e.ready_after_s);
+                self.weights_revision.clone_from(&e.weights_revision);
+                self.weights_sha256.clone_from(&e.weights_sha256);
                 self.running_at = Some(at);
             }
             Event::ToolOutputRecorded(e) if counts(e.attempt) => self.simulated = Some(e.summary.simulated),
@@ -220,6 +252,11 @@ impl JobRow {
         self.serving_at = None;
         self.running_at = None;
         self.serve_argv = None;
+        self.further_argv = None;
+        self.kept_from = None;
+        self.gpu_sets = None;
+        self.weights_revision = None;
+        self.weights_sha256 = None;
         self.tool_argv = None;
         self.tool_version = None;
         self.endpoint_urls = None;
@@ -275,10 +312,20 @@ impl Row for JobRow {
             Column::shown("attempt", Int),
             Column::shown("config_code", Text),
             Column::shown("hostname", Text),
-            Column::shown("model_code", Text),
-            Column::shown("framework_code", Text),
-            Column::shown("framework_version", Text),
-            Column::shown("quantization", Text),
+        ]);
+        columns.extend(access::measured_columns());
+        columns.extend([
+            Column::shown("container_image", Text),
+            Column::shown("engine_args_set_code", Text),
+            Column::shown("engine_args_set_version", Int),
+            Column::shown("engine_args", Json),
+            Column::shown("serve_env", Json),
+            Column::shown("weights", Text),
+            Column::shown("weights_revision", Text),
+            Column::shown("weights_sha256", Text),
+            Column::shown("replicas", Int),
+            Column::shown("gpus_per_replica", Int),
+            Column::shown("gpu_sets", Json),
             Column::shown("tool_code", Text),
             Column::shown("tool_version", Text),
             Column::shown("concurrency", Int),
@@ -294,6 +341,8 @@ impl Row for JobRow {
             Column::shown("progress_tokens_per_second", Float),
             Column::shown("progress_elapsed_s", Float),
             Column::shown("serve_argv", Json),
+            Column::shown("further_argv", Json),
+            Column::shown("kept_from", Text),
             Column::shown("tool_argv", Json),
             Column::shown("resolved_serve_argv", Json),
             Column::shown("resolved_tool_argv", Json),

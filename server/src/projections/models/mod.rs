@@ -12,6 +12,7 @@ pub mod outputs;
 pub mod people;
 pub mod projects;
 pub mod prompt_sources;
+pub mod quotas;
 pub mod result;
 pub mod result_figures;
 pub mod result_rows;
@@ -42,5 +43,6 @@ pub fn registry() -> Vec<Box<dyn Projection>> {
         Box::new(saved_views::SavedViews::default()),
         Box::new(artifacts::Artifacts::default()),
         Box::new(people::People::default()),
+        Box::new(quotas::Quotas::default()),
     ]
 }

@@ -121,6 +121,8 @@ pub struct OutputRow<T: OutputTool> {
     client_limited: bool,
     summary_sha256: String,
     recorded_at: Timestamp,
+    output_position: i64,
+    output_hash: String,
     position: i64,
     valid_from: i64,
     valid_to: Option<i64>,
@@ -165,6 +167,8 @@ impl<T: OutputTool> OutputRow<T> {
             client_limited: summary.client.limited,
             summary_sha256: output.invocation.summary_sha256.clone(),
             recorded_at: recorded.recorded_at,
+            output_position: recorded.position,
+            output_hash: hex::encode(recorded.hash),
             position: recorded.position,
             valid_from: recorded.position,
             valid_to: None,
@@ -192,13 +196,9 @@ impl<T: OutputTool> Row for OutputRow<T> {
     fn columns() -> Vec<Column> {
         use Kind::{Bool, Float, Int, Json, Text, Time};
         let mut columns = access::job_columns();
+        columns.extend([Column::shown("run", Text), Column::shown("attempt", Int)]);
+        columns.extend(access::measured_columns());
         columns.extend([
-            Column::shown("run", Text),
-            Column::shown("attempt", Int),
-            Column::shown("model_code", Text),
-            Column::shown("framework_code", Text),
-            Column::shown("framework_version", Text),
-            Column::shown("quantization", Text),
             Column::shown("tool_code", Text),
             Column::shown("tool_version", Text),
             Column::shown("config_code", Text),
@@ -216,6 +216,8 @@ impl<T: OutputTool> Row for OutputRow<T> {
             Column::shown("client_limited", Bool),
             Column::shown("summary_sha256", Text),
             Column::shown("recorded_at", Time),
+            Column::shown("output_position", Int),
+            Column::shown("output_hash", Text),
             Column::shown("position", Int),
             Column::shown("valid_from", Int),
             Column::shown("valid_to", Int),

@@ -64,7 +64,7 @@ impl Row for ProjectRow {
     }
 }
 
-/// Folds `project.*`, `workload.created`, `scenario.defined`, `run.*` and the first claim of a run's jobs.
+/// Folds `project.*`, `workload.*`, `scenario.defined`, `run.*` and the first claim of a run's jobs.
 #[derive(Debug, Default)]
 pub struct Projects {
     projects: Table<ProjectRow>,
@@ -113,7 +113,7 @@ impl Projection for Projects {
         "projects"
     }
     fn version(&self) -> i32 {
-        2
+        3
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -122,6 +122,8 @@ impl Projection for Projects {
             "project.visibility_changed",
             "project.archived",
             "workload.created",
+            "workload.renamed",
+            "workload.archived",
             "scenario.defined",
             "run.created",
             "run.finished",
@@ -194,6 +196,14 @@ impl Projection for Projects {
                 project.workloads += 1;
                 project.position = position;
                 self.workloads.put(WorkloadRow::new(key, created, recorded, rights), position);
+            }
+            Event::WorkloadRenamed(_) | Event::WorkloadArchived(_) => {
+                let workload = self.workload(&WorkloadKey::from_stream(&recorded.stream)?, position)?;
+                match event {
+                    Event::WorkloadRenamed(renamed) => workload.name.clone_from(&renamed.name),
+                    _ => workload.archived = true,
+                }
+                workload.position = position;
             }
             Event::ScenarioDefined(defined) => {
                 let key = ScenarioKey::from_stream(&recorded.stream)?;

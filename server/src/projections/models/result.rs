@@ -29,6 +29,9 @@ pub struct ResultRow {
     pub(super) framework_code: Option<String>,
     pub(super) framework_version: Option<String>,
     pub(super) quantization: Option<String>,
+    pub(super) engine_args_set_code: Option<String>,
+    pub(super) engine_args_set_version: Option<i64>,
+    pub(super) replicas: Option<u32>,
     pub(super) tool_code: String,
     pub(super) config_code: Option<String>,
     pub(super) hostname: Option<String>,
@@ -57,6 +60,9 @@ pub struct ResultRow {
     pub(super) recorded_at: Timestamp,
     pub(super) finished_at: Option<Timestamp>,
     pub(super) window_ended_at: Timestamp,
+    /// The event that holds the figures, and its hash in the chain: what a copy of the row is verified by.
+    pub(super) output_position: i64,
+    pub(super) output_hash: String,
     pub(super) position: i64,
     pub(super) valid_from: i64,
     pub(super) valid_to: Option<i64>,
@@ -93,6 +99,9 @@ impl ResultRow {
             framework_code: Some(spec.framework_code.clone()),
             framework_version: Some(spec.framework_version.clone()),
             quantization: spec.quantization.clone(),
+            engine_args_set_code: spec.engine_args_set_code.clone(),
+            engine_args_set_version: spec.engine_args_set_version,
+            replicas: Some(spec.replicas),
             tool_code: spec.tool_code.clone(),
             config_code: Some(job.config_code.clone()),
             hostname: Some(job.hostname.clone()),
@@ -121,6 +130,8 @@ impl ResultRow {
             recorded_at: recorded.recorded_at,
             finished_at: None,
             window_ended_at,
+            output_position: recorded.position,
+            output_hash: hex::encode(recorded.hash),
             position: recorded.position,
             valid_from: recorded.position,
             valid_to: None,
@@ -156,6 +167,9 @@ impl ResultRow {
             framework_code: output.framework_code.clone(),
             framework_version: output.framework_version.clone(),
             quantization: output.quantization.clone(),
+            engine_args_set_code: None,
+            engine_args_set_version: None,
+            replicas: None,
             tool_code: output.tool_code.clone(),
             config_code: None,
             hostname: None,
@@ -184,6 +198,8 @@ impl ResultRow {
             recorded_at: recorded.recorded_at,
             finished_at: None,
             window_ended_at: recorded.occurred_at,
+            output_position: recorded.position,
+            output_hash: hex::encode(recorded.hash),
             position: recorded.position,
             valid_from: recorded.position,
             valid_to: None,
@@ -229,21 +245,11 @@ impl Row for ResultRow {
         columns.extend(of(Int, &["run_number"]));
         columns.extend(of(Text, &["scenario_code"]));
         columns.extend(of(Int, &["attempt"]));
-        columns.extend(of(
-            Text,
-            &[
-                "job",
-                "run",
-                "model_code",
-                "framework_code",
-                "framework_version",
-                "quantization",
-                "tool_code",
-                "config_code",
-                "hostname",
-                "gpu_name",
-            ],
-        ));
+        columns.extend(of(Text, &["job", "run"]));
+        columns.extend(access::measured_columns());
+        columns.extend(of(Text, &["engine_args_set_code"]));
+        columns.extend(of(Int, &["engine_args_set_version", "replicas"]));
+        columns.extend(of(Text, &["tool_code", "config_code", "hostname", "gpu_name"]));
         columns.extend(of(
             Int,
             &["gpu_count", "concurrency", "input_sequence_length", "output_sequence_length"],
@@ -268,6 +274,8 @@ impl Row for ResultRow {
         columns.extend(of(Json, &["flags"]));
         columns.extend(of(Bool, &["suspicious"]));
         columns.extend(of(Time, &["recorded_at", "finished_at", "window_ended_at"]));
+        columns.extend(of(Int, &["output_position"]));
+        columns.extend(of(Text, &["output_hash"]));
         columns.extend(of(Int, &["position", "valid_from", "valid_to"]));
         columns.extend(access::columns());
         columns.extend(ResultFigures::columns());

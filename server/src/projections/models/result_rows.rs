@@ -32,6 +32,9 @@ pub struct Measured {
     pub(super) num_images_batch: Option<u32>,
     pub(super) image_size: Option<String>,
     pub(super) image_detail: Option<String>,
+    pub(super) engine_args_set_code: Option<String>,
+    pub(super) engine_args_set_version: Option<i64>,
+    pub(super) replicas: u32,
     #[serde(default)]
     pub(super) prompt_source_code: Option<String>,
     #[serde(default)]
@@ -41,6 +44,7 @@ pub struct Measured {
 impl Measured {
     pub(super) fn of(created: &JobCreated) -> Self {
         let (workload, scenario) = (&created.workload, &created.scenario);
+        let set = created.commands.engine_args_set.as_ref();
         Self {
             prompt_source_code: workload.prompt_source_code.clone(),
             prompt_source_sha256: created.commands.prompt_source.as_ref().and_then(|s| s.sha256.clone()),
@@ -57,6 +61,9 @@ impl Measured {
             num_images_batch: scenario.num_images_batch,
             image_size: scenario.image_size.clone(),
             image_detail: scenario.image_detail.clone(),
+            engine_args_set_code: set.map(|set| set.set_code.clone()),
+            engine_args_set_version: set.map(|set| set.version),
+            replicas: created.commands.replicas,
         }
     }
 }

@@ -307,7 +307,7 @@ impl Projection for Runs {
         "runs"
     }
     fn version(&self) -> i32 {
-        3
+        4
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
