@@ -61,6 +61,7 @@ fn rule(view: &str) -> Rule {
         | "v_dangerous_arg_approvals"
         | "v_members"
         | "v_organizations"
+        | "v_quotas"
         | "v_notification_preferences" => Rule::Members,
         "v_invitations" => Rule::Administrators,
         "v_api_tokens" | "v_audit" => Rule::OwnOrAdministered,
@@ -189,7 +190,7 @@ fn sees_stream(world: &World, caller: &Caller, stream: &StreamKey) -> bool {
         "config" | "model" | "framework" | "tool" | "accelerator" | "engine_args_set" | "prompt_source" => {
             member || stream.org() == PLATFORM_ORG
         }
-        "server" | "org" | "approval" => member,
+        "server" | "org" | "quota" | "approval" => member,
         // The same bytes may be a file of several projects; whoever sees one of them sees that.
         "blob" => match second == FILE_OF_ALL {
             true => world.projects.iter().any(|p| p.org == stream.org() && caller.sees(p)),

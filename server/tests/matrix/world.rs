@@ -6,13 +6,18 @@ use events::job::JobCompleted;
 use events::keys::StreamKey;
 use events::project::ProjectVisibility;
 use events::prompt_source::PromptSourceCalibrated;
+use events::quota::Resource;
 use events::summary::Summary;
 use events::tool_output::{ToolInvocation, ToolOutputRecorded};
 use events::tools::ToolCode;
 use serde_json::{Value, json};
 use server::api::limits::{Rate, Rates};
+use server::auth::Principal;
 use server::clock;
+use server::commands::RequestMeta;
+use server::commands::quotas::set_quotas;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::plane::agent::Agent;
 use crate::plane::{Client, PASSWORD, Plane};
@@ -95,7 +100,7 @@ impl World {
         let rates = Rates { person: rate, anonymous: rate, agent: rate };
         let plane = Plane::start_with(|config| {
             config.rates = rates;
-            config.outbound.allowed = vec!["127.0.0.0/8".parse().unwrap()];
+            config.outbound.networks = "127.0.0.0/8".parse().unwrap();
         })
         .await;
         let mut world = Self { plane, callers: Vec::new(), projects: Vec::new(), marks: Vec::new() };
@@ -220,6 +225,12 @@ impl World {
         let saved = json!({"p_name": named("shared"), "p_page": "/reporting", "p_shared": true});
         let saved = done("save_view", saved).await;
 
+        // The operator's doing.
+        let meta = RequestMeta { correlation_id: Uuid::now_v7(), idempotency_key: None, now: clock::now() };
+        let quotas = [(Resource::Projects, Some(1000))].into();
+        set_quotas(&self.plane.state, &Principal::operator(org), org, &quotas, meta).await.unwrap();
+
+        self.mark("v_quotas", format!("\"org\":\"{org}\""), org, None);
         self.mark("v_invitations", invitation["invitation_id"].as_str().unwrap(), org, None);
         self.mark("v_saved_views", saved["view_code"].as_str().unwrap(), org, None);
         self.mark("v_organizations", format!("\"org\":\"{org}\""), org, None);
