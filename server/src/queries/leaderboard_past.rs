@@ -157,8 +157,11 @@ fn rows(view: &ViewDef, query: &Query<'_>, page: Vec<Json>) -> Statement {
         .collect();
     let types: Vec<String> =
         view.columns.iter().map(|c| format!("\"{}\" {}", c.name, c.kind.sql())).collect();
-    let columns: Vec<String> =
-        query.select.iter().map(|(alias, c)| format!("{} as \"{alias}\"", expression(c, "", query))).collect();
+    let columns: Vec<String> = query
+        .select
+        .iter()
+        .map(|(alias, c)| format!("{} as \"{alias}\"", expression(c, "", query)))
+        .collect();
     let mut statement = Statement::default();
     let n = statement.bind(Value::Text(Some(Json::from(page).to_string())));
     statement.sql = format!(
