@@ -16,8 +16,12 @@ use crate::log::database::{self, Meaning};
 use crate::log::plan::plan;
 use crate::log::request::AppendRequest;
 
-/// Most batches under way at once. Two overlap the work for one with the flush of the other.
+/// Most batches under way at once: while one is committed, the next is with the database already and waits for its turn.
 pub(super) const MOST: usize = 2;
+
+/// Events that are worth a batch beside another. Fewer are better off in one commit with those that come meanwhile: a
+/// commit costs as much as some ten events.
+const WORTH_A_COMMIT: usize = 64;
 
 /// How a batch that was under way ended.
 pub(super) struct Landed {
@@ -58,8 +62,7 @@ impl InFlight {
             0 => true,
             MOST.. => false,
             _ => {
-                let largest = self.ids.iter().map(HashSet::len).max().unwrap_or(0);
-                (gathered.events() * 2 >= largest || !gathered.has_room())
+                gathered.events() >= WORTH_A_COMMIT
                     && !gathered.ids().any(|id| self.ids.iter().any(|ids| ids.contains(&id)))
             }
         }
