@@ -160,7 +160,11 @@ pub(super) fn Requested(view: View, org: String) -> impl IntoView {
         Read::Some => "Reading the request log.",
         _ => "The request log is empty.",
     };
-    let go = move |to: usize| view.change(|set| set.requests = to);
+    // The last window is full: nobody is sent behind it.
+    let go = move |to: usize| {
+        let most = total.get_untracked().saturating_sub(WINDOW);
+        view.change(|set| set.requests = to.min(most));
+    };
     let show = move |index: u64| {
         if let Some(place) = requests.with_untracked(|r| r.around(index)) {
             go(place);

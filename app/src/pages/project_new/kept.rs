@@ -6,8 +6,8 @@ use events::project::ProjectVisibility;
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::Form;
 use super::draft::Draft;
-use super::{Card, Form};
 use crate::browser::{store, stored};
 
 /// The form as it is kept.
@@ -81,7 +81,7 @@ impl Kept {
         // Cards of their own: one with the number of another would be taken for it, and show what that one holds.
         let first = self.form.cards.with_untracked(|c| c.iter().map(|c| c.id).max().unwrap_or(0)) + 1;
         let cards =
-            typed.workloads.into_iter().zip(first..).map(|(draft, id)| Card::new(id, draft)).collect();
+            typed.workloads.into_iter().zip(first..).map(|(draft, id)| self.form.card(id, draft)).collect();
         self.form.cards.set(cards);
         self.form.active.set(first);
     }

@@ -42,6 +42,8 @@ struct Form {
     busy: RwSignal<bool>,
     /// The project a workload is added to; nothing for a new one.
     existing: Option<StoredValue<String>>,
+    /// The form's own: what a card is made of lives as long as the form, not as the button that made it.
+    owner: StoredValue<Owner>,
 }
 
 /// One workload of the form; copied freely.
@@ -84,10 +86,16 @@ impl Form {
         self.cards.with(|cards| cards.iter().find(|c| c.id == active).or(cards.first()).copied())
     }
 
+    /// A workload of the form's. A handler runs on behalf of its button, and what it makes would go with that.
+    fn card(self, id: u32, draft: Draft) -> Card {
+        self.owner.with_value(|owner| owner.with(|| Card::new(id, draft)))
+    }
+
     /// Adds a workload after the others and looks at it.
     fn add(self, draft: Draft) {
         let id = self.cards.with_untracked(|cards| cards.iter().map(|c| c.id).max().unwrap_or(0) + 1);
-        self.cards.update(|cards| cards.push(Card::new(id, draft)));
+        let card = self.card(id, draft);
+        self.cards.update(|cards| cards.push(card));
         self.active.set(id);
     }
 
@@ -119,6 +127,7 @@ pub fn NewProject() -> impl IntoView {
         active: RwSignal::new(1),
         busy: RwSignal::new(false),
         existing: existing.map(StoredValue::new),
+        owner: StoredValue::new(Owner::current().unwrap_or_default()),
     };
     let models = use_rows(|| Some("/api/v_models?order=model_code.asc&limit=500".into()));
     let frameworks = use_rows(|| Some("/api/v_frameworks?order=framework_code.asc&limit=500".into()));
