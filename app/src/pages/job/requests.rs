@@ -188,7 +188,7 @@ pub(super) fn Requested(view: View, org: String) -> impl IntoView {
                             prop:value=move || from.get().to_string()
                             on:change=move |event| go(event_target_value(&event).parse().unwrap_or(0))
                         />
-                        <button type="button" class="figure-toggle" data-testid="requests-later" disabled=move || from.get() + WINDOW >= total.get() on:click=move |_| go(from.get_untracked() + WINDOW)>"Later"</button>
+                        <button type="button" class="figure-toggle" data-testid="requests-later" disabled={move || from.get() + WINDOW >= total.get()} on:click=move |_| go(from.get_untracked() + WINDOW)>"Later"</button>
                         <button type="button" class="figure-toggle" data-testid="requests-slowest" on:click=move |_| requests.with_untracked(Requests::slowest).into_iter().for_each(show)>"Slowest"</button>
                     </div>
                 </Show>
