@@ -54,7 +54,8 @@ async fn requests_are_shown_as_they_were_sent_and_what_is_missing_is_said() {
     // All refused: every one is there, and the kind of error with its requests.
     let mut refused = refserver(&[4], 60, 8);
     refused["p_workload_code"] = json!("refused");
-    refused["p_engine_args"] = json!({"shape": "status-429"});
+    // Of the load alone: the server is ready first.
+    refused["p_tool_args"] = json!({"extra_body": {"refserver": {"shape": "status-429"}}});
     let (run, position) = agent.execute(&admin, "refused", refused).await;
     let mut live = Live::open(&admin, "main/refused:run", position).await;
     live.until("the end of the run", |e| e.event_type == "run.finished" && e.stream == run).await;
