@@ -15,13 +15,14 @@ use std::time::Duration;
 use events::envelope::ActorKind;
 use events::keys::{KINDS, PLATFORM_ORG, StreamKey};
 use futures::StreamExt;
-use matrix::{Caller, FILE_OF_ALL, Mark, ORGS, Project, World};
+use matrix::{Caller, FILE_OF_ALL, Mark, ORGS, Project, UPLOADED, World};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 use server::api::rpc::COMMANDS;
 use server::projections::views::{self, ViewDef};
+use sha2::{Digest, Sha256};
 
 /// How long anything may take before it counts as never.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -194,6 +195,9 @@ fn sees_stream(world: &World, caller: &Caller, stream: &StreamKey) -> bool {
         }
         "server" | "org" | "quota" | "approval" => member,
         // The same bytes may be a file of several projects; whoever sees one of them sees that.
+        "blob" if second == hex::encode(Sha256::digest(UPLOADED)) => {
+            caller.name == format!("owner of {}", stream.org())
+        }
         "blob" => match second == FILE_OF_ALL {
             true => world.projects.iter().any(|p| p.org == stream.org() && caller.sees(p)),
             false => match world.projects.iter().find(|project| project.blob == second) {

@@ -59,16 +59,12 @@ impl Access {
         }
     }
 
-    /// Whether this reader may see this event: as others of its stream, and a blob as its job.
+    /// Whether this reader may see this event: as others of its stream, a blob as its job, an upload as its sender.
     pub fn sees(&self, reader: &Visibility, event: &Recorded) -> bool {
-        if event.stream.kind() != "blob" {
-            return self.sees_stream(reader, &event.stream);
+        match event.stream.kind() {
+            "blob" => self.sees_stream(reader, &seen_with(&event.stream, &event_view(event))),
+            _ => self.sees_stream(reader, &event.stream),
         }
-        let view = event_view(event);
-        // Until a command names it, an upload is its sender's alone: whoever knows its hash could name it.
-        let of_another = matches!(decode(&view), Ok(Event::BlobStored(blob)) if blob.purpose == UPLOAD)
-            && reader.user.as_deref() != Some(event.actor.id.as_str());
-        !of_another && self.sees_stream(reader, &seen_with(&event.stream, &view))
     }
 
     /// Whether this reader may see events of this stream. Of a blob's stream not all of them: see [`Self::sees`].
@@ -107,13 +103,17 @@ impl Access {
 }
 
 /// The stream whose readers may see this event: a blob is seen by those who see its job, anything else with its own.
+/// Until a command names it, an upload is its sender's alone: whoever knows its hash could name it.
 pub(super) fn seen_with(stream: &StreamKey, event: &EventView) -> StreamKey {
-    let job = match stream.kind() {
+    let other = match stream.kind() {
         "blob" => match decode(event) {
+            Ok(Event::BlobStored(blob)) if blob.purpose == UPLOAD => {
+                Some(StreamKey::new("user", &[PLATFORM_ORG, &event.actor_id]))
+            }
             Ok(Event::BlobStored(blob)) => blob.job.and_then(|job| job.parse().ok()),
             _ => None,
         },
         _ => None,
     };
-    job.unwrap_or_else(|| stream.clone())
+    other.unwrap_or_else(|| stream.clone())
 }

@@ -38,7 +38,7 @@ const BATCH: i64 = 500;
 pub struct Shown {
     /// Its stream, parsed.
     pub stream: StreamKey,
-    /// The stream whose readers see it: its own, or the job's that a blob belongs to.
+    /// The stream whose readers see it: its own, the job's that a blob belongs to, or an upload's sender.
     pub seen_with: StreamKey,
     /// As clients see it.
     pub view: Arc<EventView>,

@@ -10,12 +10,14 @@ use events::quota::Resource;
 use events::summary::Summary;
 use events::tool_output::{ToolInvocation, ToolOutputRecorded};
 use events::tools::ToolCode;
+use reqwest::Method;
 use serde_json::{Value, json};
 use server::api::limits::{Rate, Rates};
 use server::auth::Principal;
 use server::clock;
 use server::commands::RequestMeta;
 use server::commands::quotas::set_quotas;
+use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -26,6 +28,8 @@ use crate::reading::{Read, Story, event, summary};
 pub const ORGS: [&str; 2] = ["acme", "other"];
 /// What every story leaves behind, see [`Story::leave_behind`].
 pub const FILE_OF_ALL: &str = "cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd";
+/// What each organisation's owner uploaded, and no command named.
+pub const UPLOADED: &str = "an upload";
 const VISIBILITIES: [ProjectVisibility; 3] =
     [ProjectVisibility::Private, ProjectVisibility::Organization, ProjectVisibility::Public];
 
@@ -275,7 +279,10 @@ impl World {
             };
             let learnt = event(&source, 0.0, &Event::PromptSourceCalibrated(learnt));
             read.append(&source, vec![learnt]).await;
-            let owner = self.caller(&format!("owner of {org}")).user.clone().unwrap();
+            let owner = self.caller(&format!("owner of {org}"));
+            let path = format!("/api/uploads/{}", hex::encode(Sha256::digest(UPLOADED)));
+            owner.client.send(owner.client.request(Method::PUT, &path).body(UPLOADED)).await.ok();
+            let owner = owner.user.clone().unwrap();
             for visibility in VISIBILITIES {
                 let code = format!("{}-of-{org}", visibility.as_str());
                 let story = Story {
