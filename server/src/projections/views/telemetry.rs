@@ -13,30 +13,27 @@ pub(super) fn job_summary() -> ViewDef {
     ViewDef { select: format!("{} where not superseded", view.select), ..view }
 }
 
-pub(super) fn gpu_summary() -> ViewDef {
-    let own = shown(GpuSummaryRow::columns());
+/// Rows of the attempt that counts.
+fn not_superseded<R: Row>(name: &'static str) -> ViewDef {
+    let own = shown(R::columns());
     ViewDef {
         select: format!(
-            "select {} from {{telemetry_gpus}} g join {{telemetry_jobs}} j
-               on j.job = g.job and j.attempt = g.attempt and not j.superseded",
-            selected(&own, "g.")
+            "select {} from {{{}}} t join {{telemetry_jobs}} j
+               on j.job = t.job and j.attempt = t.attempt and not j.superseded",
+            selected(&own, "t."),
+            R::TABLE
         ),
-        tables: vec!["telemetry_gpus", "telemetry_jobs"],
-        ..plain::<GpuSummaryRow>("v_telemetry_per_gpu_summary")
+        tables: vec![R::TABLE, "telemetry_jobs"],
+        ..plain::<R>(name)
     }
 }
 
+pub(super) fn gpu_summary() -> ViewDef {
+    not_superseded::<GpuSummaryRow>("v_telemetry_per_gpu_summary")
+}
+
 pub(super) fn tpu_summary() -> ViewDef {
-    let own = shown(TpuSummaryRow::columns());
-    ViewDef {
-        select: format!(
-            "select {} from {{telemetry_tpus}} t join {{telemetry_jobs}} j
-               on j.job = t.job and j.attempt = t.attempt and not j.superseded",
-            selected(&own, "t.")
-        ),
-        tables: vec!["telemetry_tpus", "telemetry_jobs"],
-        ..plain::<TpuSummaryRow>("v_tpu_telemetry_job_summary")
-    }
+    not_superseded::<TpuSummaryRow>("v_tpu_telemetry_job_summary")
 }
 
 pub(super) fn job_with_telemetry() -> ViewDef {
