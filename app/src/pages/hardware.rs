@@ -13,7 +13,7 @@ use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
 use crate::format::{ABSENT, ago, gigabytes, maybe, maybe_count};
 use crate::parts::states::{Empty, when_there};
-use crate::parts::{CommandButton, CopyButton, PageHead, server_state};
+use crate::parts::{CommandButton, CopyButton, Done, PageHead, server_state};
 use crate::row::Row;
 use crate::state::live;
 
@@ -107,7 +107,7 @@ fn table(list: &[Row], now: RwSignal<f64>, servers: Rows) -> AnyView {
                     let server = RemoveServer { p_config_code: row.text("config_code"), p_hostname: row.text("hostname") };
                     view! {
                         <td>
-                            <CommandButton word="Remove" sure="Its agent is let in no more." command="remove_server" arguments=Callback::new(move |()| server.clone()) done=Callback::new(move |_| servers.reload()) testid="remove-server"/>
+                            <CommandButton word="Remove" sure="Its agent is let in no more." command="remove_server" arguments=Callback::new(move |()| server.clone()) done=Done::new(move |_| servers.reload()) testid="remove-server"/>
                         </td>
                     }
                 })}

@@ -9,7 +9,7 @@ use crate::browser::address::Address;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
 use crate::parts::states::{Empty, once_there, when_there};
-use crate::parts::{CommandButton, PageHead, Status};
+use crate::parts::{CommandButton, Done, PageHead, Status};
 use crate::row::Row;
 use crate::state::live;
 
@@ -55,7 +55,7 @@ pub fn Monitoring() -> impl IntoView {
                                 sure="Stops every run that waits for a server from which nothing is heard."
                                 command="cancel_stale_jobs"
                                 arguments=Callback::new(|()| CancelStaleJobs::default())
-                                done=Callback::new(move |_| waiting.reload())
+                                done=Done::new(move |_| waiting.reload())
                                 testid="cancel-stale-jobs"
                             />
                         </span>

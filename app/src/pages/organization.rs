@@ -16,7 +16,7 @@ use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
 use crate::format::{ABSENT, day, moment};
 use crate::parts::states::{Empty, Forbidden, once_there, when_there};
-use crate::parts::{CommandButton, CopyButton, PageHead};
+use crate::parts::{CommandButton, CopyButton, Done, PageHead};
 use crate::row::Row;
 use crate::state::live;
 
@@ -128,8 +128,10 @@ fn Member(
                 }
                 Err(error) => {
                     // Nothing changed: the choice shows again what holds.
-                    if let Some(select) = choice.get_untracked() {
-                        select.set_value(&row.with_untracked(|r| r.text("role")));
+                    if let (Some(Some(select)), Some(role)) =
+                        (choice.try_get_untracked(), row.try_with_untracked(|r| r.text("role")))
+                    {
+                        select.set_value(&role);
                     }
                     trouble.try_set(Some(error));
                 }
@@ -142,7 +144,7 @@ fn Member(
         ROLES.map(|(role, about)| view! { <option value=role.as_str() title=about prop:selected=role.as_str() == now>{role.as_str()}</option> }).collect_view()
     };
     let remove = Callback::new(move |()| RemoveMember { p_user_id: id.get_value() });
-    let done = Callback::new(move |_| {
+    let done = Done::new(move |_| {
         members.reload();
         if mine {
             page.read_session();
@@ -232,7 +234,7 @@ fn invitation_rows(list: &[Row], invitations: Rows) -> AnyView {
                 <td>{row.maybe_text("created_by_name").unwrap_or_else(|| row.text("created_by"))}</td>
                 <td>{row.maybe_text("accepted_by_name").unwrap_or_else(|| ABSENT.to_owned())}</td>
                 <td class="number card-figure" data-label="Until">{at(row, "expires_at")}</td>
-                <td>{open.then(|| view! { <CommandButton word="Withdraw" command="revoke_invitation" arguments=revoke done=Callback::new(move |_| invitations.reload()) testid="revoke-invitation"/> })}</td>
+                <td>{open.then(|| view! { <CommandButton word="Withdraw" command="revoke_invitation" arguments=revoke done=Done::new(move |_| invitations.reload()) testid="revoke-invitation"/> })}</td>
             </tr>
         }
     });
@@ -256,7 +258,7 @@ fn Rename(name: Memo<String>, organizations: Rows) -> impl IntoView {
             <div class="section-head"><h2 id="org-name">"Name"</h2></div>
             <div class="actions name-form">
                 <input class="control" aria-label="Display name" maxlength="200" data-testid="org-name" bind:value=typed/>
-                <CommandButton word="Rename" command="rename_organization" arguments done=Callback::new(move |_| organizations.reload()) testid="rename-org"/>
+                <CommandButton word="Rename" command="rename_organization" arguments done=Done::new(move |_| organizations.reload()) testid="rename-org"/>
             </div>
         </section>
     }
@@ -309,7 +311,7 @@ fn Organizations(organizations: Rows, here: String, admin: bool) -> impl IntoVie
             {admin.then(|| view! {
                 <div class="actions name-form">
                     <input class="control" aria-label="Name of a new organization" placeholder="A new organization" maxlength="200" data-testid="new-org-name" bind:value=made/>
-                    <CommandButton word="Create" command="create_organization" arguments=create done=Callback::new(move |_| { made.set(String::new()); organizations.reload(); }) testid="create-org"/>
+                    <CommandButton word="Create" command="create_organization" arguments=create done=Done::new(move |_| { made.try_set(String::new()); organizations.reload(); }) testid="create-org"/>
                 </div>
             })}
         </section>

@@ -16,7 +16,7 @@ use crate::browser::route::{NavigateOptions, use_navigate};
 use crate::format::{ABSENT, counted, maybe_count, moment};
 use crate::metrics::column;
 use crate::parts::states::{Empty, once_there, when_there};
-use crate::parts::{CommandButton, PageHead, Status, swatch, tables};
+use crate::parts::{CommandButton, Done, PageHead, Status, swatch, tables};
 use crate::row::Row;
 use crate::state::colours::Kind;
 use crate::state::live;
@@ -207,7 +207,7 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
         p_project_code: project_code.get_value(),
         p_workload_code: code.get_value(),
     });
-    let again = Callback::new(move |_| workloads.reload());
+    let again = Done::new(move |_| workloads.reload());
     let name = row.maybe_text("name").filter(|name| code.with_value(|code| name != code));
     let clone = {
         let mut query = Query::default();
@@ -255,7 +255,7 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
                         when=move || !archived.get()
                         fallback=|| view! { <span class="status" data-status="queued" data-testid="workload-archived">"archived"</span> }
                     >
-                        <CommandButton word="Archive" sure="No more runs of it; its results stay." command="archive_workload" arguments=archive done=again testid="archive-workload"/>
+                        <CommandButton word="Archive" sure="No more runs of it; its results stay." command="archive_workload" arguments=archive done=again.clone() testid="archive-workload"/>
                         <label>
                             <span class="visually-hidden">"Server"</span>
                             <select class="control control-server" data-testid="run-server" on:change=move |event| server.set(event_target_value(&event))>{options}</select>

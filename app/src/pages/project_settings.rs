@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::projects::visible_to;
 use crate::browser::remote::Rows;
-use crate::parts::CommandButton;
+use crate::parts::{CommandButton, Done};
 
 /// Who may see a project, the fewest first.
 const VISIBILITIES: [ProjectVisibility; 3] =
@@ -33,7 +33,7 @@ pub fn ProjectSettings(
     });
     let archived = Memo::new(move |_| projects.first().is_some_and(|p| p.is("archived")));
     let code = StoredValue::new(project);
-    let again = Callback::new(move |_| projects.reload());
+    let again = Done::new(move |_| projects.reload());
     let rename = Callback::new(move |()| RenameProject {
         p_project_code: code.get_value(),
         p_name: name.get_untracked().trim().to_owned(),
@@ -63,7 +63,7 @@ pub fn ProjectSettings(
                 </label>
                 <div class="field span-2">
                     <span class="field-label">"\u{a0}"</span>
-                    <CommandButton word="Rename" command="rename_project" arguments=rename done=again testid="rename-project"/>
+                    <CommandButton word="Rename" command="rename_project" arguments=rename done=again.clone() testid="rename-project"/>
                 </div>
                 <fieldset class="field span-3">
                     <legend class="field-label">"Visible to"</legend>
@@ -71,13 +71,13 @@ pub fn ProjectSettings(
                 </fieldset>
                 <div class="field span-3">
                     <span class="field-label">"\u{a0}"</span>
-                    <CommandButton word="Change" command="set_project_visibility" arguments=show_to done=again testid="set-visibility"/>
+                    <CommandButton word="Change" command="set_project_visibility" arguments=show_to done=again.clone() testid="set-visibility"/>
                 </div>
                 <div class="field span-12">
                     <Show
                         when=move || archived.get()
                         fallback=move || view! {
-                            <CommandButton word="Archive" sure="No more work will run here; its results stay." command="archive_project" arguments=archive done=again testid="archive-project"/>
+                            <CommandButton word="Archive" sure="No more work will run here; its results stay." command="archive_project" arguments=archive done=again.clone() testid="archive-project"/>
                         }
                     >
                         <p data-testid="archived"><span class="status" data-status="queued">"archived"</span>" "<span class="quiet">"it takes no more work; its results stay"</span></p>

@@ -1,5 +1,7 @@
 //! A button that gives a command, asks once more where it cannot be undone, and says what went wrong.
 
+use std::sync::Arc;
+
 use events::api::CommandReply;
 use leptos::prelude::*;
 use serde::Serialize;
@@ -7,6 +9,18 @@ use wasm_bindgen_futures::spawn_local;
 
 use crate::browser::api::{self, Trouble};
 use crate::browser::page::Page;
+
+/// What is to be done once a command was carried out. It does not end with the button: a list that was read again
+/// meanwhile, because the stream told of the command before its reply was there, has taken the button away.
+#[derive(Clone)]
+pub struct Done(Arc<dyn Fn(CommandReply) + Send + Sync>);
+
+impl Done {
+    /// Of a function that must not count on signals which belong to what the button stands in.
+    pub fn new(done: impl Fn(CommandReply) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(done))
+    }
+}
 
 /// Gives a command.
 #[component]
@@ -21,7 +35,7 @@ pub fn CommandButton<A>(
     /// Its arguments, when the button is pressed.
     arguments: Callback<(), A>,
     /// Called with the reply.
-    done: Callback<CommandReply>,
+    done: Done,
     /// Its name for tests.
     testid: &'static str,
 ) -> impl IntoView
@@ -31,6 +45,7 @@ where
     let live = Page::expect().live;
     let (asking, busy) = (RwSignal::new(false), RwSignal::new(false));
     let trouble = RwSignal::new(None::<Trouble>);
+    let done = StoredValue::new(done);
     let give = move || {
         if busy.get_untracked() {
             return;
@@ -38,14 +53,14 @@ where
         busy.set(true);
         asking.set(false);
         trouble.set(None);
-        let arguments = arguments.run(());
+        let (arguments, done) = (arguments.run(()), done.get_value());
         spawn_local(async move {
             let answer = api::command(command, &arguments).await;
             busy.try_set(false);
             match answer {
                 Ok(reply) => {
                     live.must_reach(reply.position);
-                    done.run(reply);
+                    (done.0)(reply);
                 }
                 Err(error) => {
                     trouble.try_set(Some(error));

@@ -12,7 +12,7 @@ pub mod tables;
 use leptos::prelude::*;
 
 pub use as_of::{AsOf, AsOfButton, AsOfSlider};
-pub use command_button::CommandButton;
+pub use command_button::{CommandButton, Done};
 pub use copy_menu::{Copied, CopyMenu};
 pub use filter_chips::{ChosenFilters, FilterChips, Filtered};
 pub use saved_views::SavedViews;

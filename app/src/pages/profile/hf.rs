@@ -13,8 +13,8 @@ use crate::browser::api::{self, Trouble};
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, use_rows};
 use crate::format::ABSENT;
-use crate::parts::CommandButton;
 use crate::parts::states::when_there;
+use crate::parts::{CommandButton, Done};
 use crate::row::Row;
 
 /// The panel.
@@ -80,7 +80,7 @@ fn rows(list: &[Row], secrets: Rows, admin: bool) -> AnyView {
                 <td>{row.maybe_text("created_by_name").unwrap_or_else(|| ABSENT.to_owned())}</td>
                 <td class="number">{at(row, "created_at")}</td>
                 <td class="number card-figure" data-label="Last used">{at(row, "last_released_at")}</td>
-                <td>{(admin || !shared).then(|| view! { <CommandButton word="Remove" sure="Runs of gated models stop working. Sure?" command="remove_hf_token" arguments=Callback::new(move |()| RemoveHfToken { p_scope }) done=Callback::new(move |_| secrets.reload()) testid="remove-hf"/> })}</td>
+                <td>{(admin || !shared).then(|| view! { <CommandButton word="Remove" sure="Runs of gated models stop working. Sure?" command="remove_hf_token" arguments=Callback::new(move |()| RemoveHfToken { p_scope }) done=Done::new(move |_| secrets.reload()) testid="remove-hf"/> })}</td>
             </tr>
         }
     });

@@ -17,7 +17,7 @@ use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
 use crate::format::{ABSENT, moment};
 use crate::parts::states::{Empty, when_there};
-use crate::parts::{CommandButton, CopyButton, PageHead};
+use crate::parts::{CommandButton, CopyButton, Done, PageHead};
 use crate::row::Row;
 use crate::state::live;
 
@@ -111,7 +111,7 @@ fn Name() -> impl IntoView {
             <div class="section-head"><h2 id="name">"Name"</h2><span class="meta">"shown to others"</span></div>
             <div class="actions name-form">
                 <input class="control" aria-label="Name" maxlength="200" data-testid="my-name" bind:value=name/>
-                <CommandButton word="Change" command="change_name" arguments done=Callback::new(move |_| page.read_session()) testid="change-name"/>
+                <CommandButton word="Change" command="change_name" arguments done=Done::new(move |_| page.read_session()) testid="change-name"/>
             </div>
         </section>
     }
@@ -197,7 +197,7 @@ fn session_rows(list: &[Row], sessions: Rows, page: Page) -> AnyView {
                 <td class="card-figure" data-label="Signed in by">{row.text("method")}</td>
                 <td class="key">{row.text("org")}</td>
                 <td class="number">{at(row, "expires_at")}</td>
-                <td><CommandButton word="End" command="revoke_session" arguments done=Callback::new(move |_| { sessions.reload(); page.read_session(); }) testid="end-session"/></td>
+                <td><CommandButton word="End" command="revoke_session" arguments done=Done::new(move |_| { sessions.reload(); page.read_session(); }) testid="end-session"/></td>
             </tr>
         }
     });
@@ -284,7 +284,7 @@ fn token_rows(list: &[Row], tokens: Rows) -> AnyView {
                 <td class="card-figure" data-label="State">{row.text("state")}</td>
                 <td class="number">{at(row, "last_used_at")}</td>
                 <td class="number card-figure" data-label="Until">{at(row, "expires_at")}</td>
-                <td>{good.then(|| view! { <CommandButton word="Revoke" sure="Scripts that use it stop working. Sure?" command="revoke_api_token" arguments done=Callback::new(move |_| tokens.reload()) testid="revoke-token"/> })}</td>
+                <td>{good.then(|| view! { <CommandButton word="Revoke" sure="Scripts that use it stop working. Sure?" command="revoke_api_token" arguments done=Done::new(move |_| tokens.reload()) testid="revoke-token"/> })}</td>
             </tr>
         }
     });

@@ -17,7 +17,7 @@ use crate::browser::page::Page;
 use crate::browser::remote::{Rows, use_rows};
 use crate::format::{ABSENT, moment};
 use crate::parts::states::when_there;
-use crate::parts::{CommandButton, CopyButton};
+use crate::parts::{CommandButton, CopyButton, Done};
 use crate::row::Row;
 
 const TOLD: [(RunsTold, &str); 3] =
@@ -77,7 +77,7 @@ pub(super) fn Notifications(admin: bool) -> impl IntoView {
             <div class="section-head">
                 <h2 id="notifications">"Notifications"</h2><span class="meta">"by e-mail, for this organization"</span>
                 <div class="push">
-                    <CommandButton word="Send a test" command="test_notification" arguments=Callback::new(move |()| TestNotification { p_webhook_id: None }) done=Callback::new(|_| ()) testid="test-notification"/>
+                    <CommandButton word="Send a test" command="test_notification" arguments=Callback::new(move |()| TestNotification { p_webhook_id: None }) done=Done::new(|_| ()) testid="test-notification"/>
                 </div>
             </div>
             <div class="form-grid">
@@ -217,8 +217,8 @@ fn webhook_rows(list: &[Row], webhooks: Rows) -> AnyView {
                 <td class="card-figure" data-label="Of">{row.text("runs")}</td>
                 <td>{state}</td>
                 <td>
-                    <CommandButton word="Test" command="test_notification" arguments=Callback::new(move |()| TestNotification { p_webhook_id: Some(id.get_value()) }) done=Callback::new(|_| ()) testid="test-webhook"/>
-                    <CommandButton word="Remove" command="remove_webhook" arguments=Callback::new(move |()| RemoveWebhook { p_webhook_id: id.get_value() }) done=Callback::new(move |_| webhooks.reload()) testid="remove-webhook"/>
+                    <CommandButton word="Test" command="test_notification" arguments=Callback::new(move |()| TestNotification { p_webhook_id: Some(id.get_value()) }) done=Done::new(|_| ()) testid="test-webhook"/>
+                    <CommandButton word="Remove" command="remove_webhook" arguments=Callback::new(move |()| RemoveWebhook { p_webhook_id: id.get_value() }) done=Done::new(move |_| webhooks.reload()) testid="remove-webhook"/>
                 </td>
             </tr>
         }

@@ -50,6 +50,7 @@ pub(super) fn Actions(form: Form, servers: Rows, kept: Kept) -> impl IntoView {
         form.busy.set(true);
         save_trouble.set(None);
         let navigate = navigate.clone();
+        let org = org.get_value();
         let chosen = form.server.get_untracked();
         let server =
             servers.rows.with_untracked(|r| r.iter().flatten().find(|s| s.text("server") == chosen).cloned());
@@ -61,7 +62,7 @@ pub(super) fn Actions(form: Form, servers: Rows, kept: Kept) -> impl IntoView {
             }
             match outcome {
                 Outcome::Done(path) => {
-                    navigate(&format!("/projects/{}/{path}", org.get_value()), NavigateOptions::default());
+                    navigate(&format!("/projects/{org}/{path}"), NavigateOptions::default());
                 }
                 Outcome::Refused(trouble) => {
                     save_trouble.try_set(Some(trouble));
