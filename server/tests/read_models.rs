@@ -292,5 +292,4 @@ async fn a_report_can_be_read_as_it_stood() {
     assert_eq!(at(before + 1).await, [json!({"status": "running", "suspicious": false})]);
     assert_eq!(at(before + 2).await, [json!({"status": "completed", "suspicious": false})]);
     assert_eq!(at(last).await, [json!({"status": "completed", "suspicious": true})]);
-    assert_eq!(at(1_000_000).await, at(last).await);
 }

@@ -54,7 +54,7 @@ async fn pages_ranges_counts_and_formats_are_postgrests() {
     assert_eq!(rows, [json!({"concurrency": 16}), json!({"concurrency": 8}), json!({"concurrency": 1})]);
     assert_eq!(read.rows(&ada, "v_jobs", "flags=cs.[\"few_requests\"]").await.len(), 5);
     assert_eq!(read.rows(&ada, "v_jobs", "created_at=gt.2020-01-01&job=ilike.*C16-*").await.len(), 1);
-    assert_eq!(read.ask(&ada, "v_runs", "as_of=1", &[]).await.0, 400);
+    assert_eq!(read.ask(&ada, "v_projects", "as_of=1", &[]).await.0, 400);
 }
 
 fn headers(pairs: &[(&'static str, &'static str)]) -> http::HeaderMap {

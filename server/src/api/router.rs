@@ -303,6 +303,7 @@ pub fn router(state: AppState) -> Router {
 mod tests {
     use super::*;
     use crate::api::rpc::COMMANDS;
+    use crate::projections::views::History;
     use std::fmt::Write as _;
 
     fn who(access: Access) -> &'static str {
@@ -336,6 +337,22 @@ mod tests {
         );
         for command in COMMANDS {
             let _ = writeln!(out, "| `{}` | {} | {} |", command.name, who(command.access), command.about);
+        }
+        out.push_str(
+            "\n## Views\n\n`GET /api/<view>`, in PostgREST's dialect. `as_of=<position or time>` answers as things stood \
+             then, to those who may see them now. Results keep every version of a row. Of jobs, runs, scenarios, doubts and \
+             telemetry in short, what has changed since is folded again from the log: at most 1,000 rows of a table, so \
+             ask with a filter by project, workload, run or job where more was going on. A position that is not there yet \
+             is refused (`position_ahead`), as is `as_of` on a view that cannot answer it (`no_history`).\n\n\
+             | View | `as_of` |\n| --- | --- |\n",
+        );
+        for view in crate::projections::views::all().iter().filter(|view| view.served) {
+            let past = match view.history {
+                Some(History::Versions(_)) => "by versions",
+                Some(History::Folded) => "by folding",
+                None => "",
+            };
+            let _ = writeln!(out, "| `{}` | {past} |", view.name);
         }
         out
     }

@@ -30,6 +30,10 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    pub(super) fn shape(table: &'static str, error: &serde_json::Error) -> Self {
+        Self::Shape { table, what: error.to_string() }
+    }
+
     /// Whether the database refused the data itself, so that trying again cannot help.
     pub fn is_refusal(&self) -> bool {
         match self {
@@ -73,6 +77,8 @@ pub trait AnyTable: Send + Sync {
         conn: &'a mut PgConnection,
         generation: i32,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
+    /// The rows held as JSON objects, a field a column. Of a table that keeps old versions, the last ones.
+    fn rows(&self) -> Result<Vec<serde_json::Value>, StoreError>;
     /// Forgets every row held.
     fn clear(&mut self);
     /// From here on the rows held are all there are (`true`), or are loaded as they are wanted.

@@ -80,7 +80,8 @@ impl Batch {
         Ok(Self::decode(log.read_all(after, limit).await?, after, interests))
     }
 
-    fn decode(recorded: Vec<Recorded>, after: i64, interests: &HashSet<&'static str>) -> Self {
+    /// Decodes events that were read after `after`.
+    pub(super) fn decode(recorded: Vec<Recorded>, after: i64, interests: &HashSet<&'static str>) -> Self {
         let last = recorded.last().map_or(after, |r| r.position);
         let facts = recorded
             .into_iter()

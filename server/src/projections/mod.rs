@@ -10,6 +10,7 @@ mod catalogue_views;
 mod handle;
 pub mod models;
 pub mod rebuild;
+pub mod refold;
 mod runner;
 pub mod schema;
 mod store;

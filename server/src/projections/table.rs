@@ -147,6 +147,14 @@ impl<R: Row> Table<R> {
         Some(row)
     }
 
+    /// The row, to be changed by the event at `position`, which makes it where there is none.
+    pub fn get_mut_or_put(&mut self, key: R::Key, position: i64, new: impl FnOnce() -> R) -> &mut R {
+        if self.get(&key).is_none() {
+            self.put(new(), position);
+        }
+        self.get_mut(&key, position).expect("put there, if it was not")
+    }
+
     /// Puts a row in place, whether or not there was one.
     pub fn put(&mut self, mut row: R, position: i64) {
         let key = row.key();
@@ -241,8 +249,7 @@ impl<R: Row> Table<R> {
         }
         for row in found {
             let json: String = row.try_get(0)?;
-            let row: R = serde_json::from_str(&json)
-                .map_err(|e| StoreError::Shape { table: R::TABLE, what: e.to_string() })?;
+            let row: R = serde_json::from_str(&json).map_err(|e| StoreError::shape(R::TABLE, &e))?;
             self.rows.insert(row.key(), Slot { row: Some(row), dirty: false });
         }
         Ok(true)
@@ -426,6 +433,11 @@ impl<R: Row> AnyTable for Table<R> {
             copy.finish().await?;
             Ok(())
         })
+    }
+
+    fn rows(&self) -> Result<Vec<serde_json::Value>, StoreError> {
+        let rows = self.rows.values().filter_map(|slot| slot.row.as_ref());
+        rows.map(|row| serde_json::to_value(row).map_err(|e| StoreError::shape(R::TABLE, &e))).collect()
     }
 
     fn clear(&mut self) {

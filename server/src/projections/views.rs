@@ -32,6 +32,15 @@ pub use leaderboard::RANK_COLUMNS;
 /// The columns every view has for the rule of who may see a row; not all of them are shown.
 const ACCESS: [&str; 3] = ["org", "visibility", "owner"];
 
+/// How a view answers for an earlier position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum History {
+    /// By this view, over all versions of the rows.
+    Versions(&'static str),
+    /// By the same query over its tables as they were, see [`crate::queries::past`].
+    Folded,
+}
+
 /// One view.
 #[derive(Debug, Clone)]
 pub struct ViewDef {
@@ -45,8 +54,8 @@ pub struct ViewDef {
     pub select: String,
     /// Whether it reads with the reader's rights, row policies included. Otherwise its own query holds the rule.
     pub invoker: bool,
-    /// The view over all versions of the rows, for `as_of`.
-    pub history: Option<&'static str>,
+    /// How `as_of` is answered, where it is.
+    pub history: Option<History>,
     /// Whether the API serves it under its own name.
     pub served: bool,
     /// Whether its rows are ranked among those that a query leaves, see [`crate::queries::leaderboard`].
@@ -73,6 +82,12 @@ pub fn served(name: &str) -> Option<&'static ViewDef> {
 
 /// The projections that fill a view's tables.
 pub fn fed_by(view: &ViewDef) -> Vec<&'static str> {
+    let names: BTreeSet<&str> = view.tables.iter().filter_map(|table| filled_by(table)).collect();
+    names.into_iter().collect()
+}
+
+/// The projection that fills a table.
+pub fn filled_by(table: &str) -> Option<&'static str> {
     static FILLS: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
         let mut fills = HashMap::new();
         for mut projection in registry() {
@@ -81,8 +96,7 @@ pub fn fed_by(view: &ViewDef) -> Vec<&'static str> {
         }
         fills
     });
-    let names: BTreeSet<&str> = view.tables.iter().filter_map(|table| FILLS.get(table).copied()).collect();
-    names.into_iter().collect()
+    FILLS.get(table).copied()
 }
 
 pub(super) fn shown(columns: Vec<Column>) -> Vec<Column> {
@@ -124,20 +138,25 @@ fn versioned<R: Row>(name: &'static str, history: &'static str) -> [ViewDef; 2] 
     let all = ViewDef { name: history, served: false, ..plain::<R>(name) };
     let now = ViewDef {
         select: format!("{} where valid_to is null", all.select),
-        history: Some(history),
+        history: Some(History::Versions(history)),
         ..plain::<R>(name)
     };
     [all, now]
+}
+
+/// A view that is answered for an earlier position by its tables as they were.
+fn folded(view: ViewDef) -> ViewDef {
+    ViewDef { history: Some(History::Folded), ..view }
 }
 
 fn build() -> Vec<ViewDef> {
     let mut views = vec![
         plain::<ProjectRow>("v_projects"),
         plain::<WorkloadRow>("v_workloads"),
-        plain::<ScenarioRow>("v_scenarios"),
-        plain::<RunRow>("v_runs"),
-        plain::<JobRow>("v_jobs"),
-        plain::<FlagRow>("v_quality_flags"),
+        folded(plain::<ScenarioRow>("v_scenarios")),
+        folded(plain::<RunRow>("v_runs")),
+        folded(plain::<JobRow>("v_jobs")),
+        folded(plain::<FlagRow>("v_quality_flags")),
         plain::<LogLineRow>("v_log_lines"),
         plain::<ArtifactRow>("v_job_artifacts"),
         plain::<PromptSourceRow>("v_prompt_sources"),
@@ -147,10 +166,10 @@ fn build() -> Vec<ViewDef> {
         plain::<QuotaRow>("v_quotas"),
         saved_views(),
         servers(),
-        telemetry::job_summary(),
-        telemetry::gpu_summary(),
-        telemetry::tpu_summary(),
-        telemetry::job_with_telemetry(),
+        folded(telemetry::job_summary()),
+        folded(telemetry::gpu_summary()),
+        folded(telemetry::tpu_summary()),
+        folded(telemetry::job_with_telemetry()),
         telemetry::series(),
         telemetry::buckets(),
         events(),
@@ -226,7 +245,7 @@ fn kyai_leaderboard() -> [ViewDef; 2] {
     let now = kyai_ranks(|row| format!("{row}.valid_to is null"));
     [
         ViewDef { name: "v_kyai_leaderboard_history", served: false, ..then },
-        ViewDef { history: Some("v_kyai_leaderboard_history"), ..now },
+        ViewDef { history: Some(History::Versions("v_kyai_leaderboard_history")), ..now },
     ]
 }
 

@@ -13,6 +13,7 @@ mod leaderboard;
 mod leaderboard_past;
 pub mod params;
 mod parquet;
+pub mod past;
 pub mod report;
 mod request;
 pub mod sql;

@@ -6,6 +6,7 @@ use events::Timestamp;
 
 use super::QueryError;
 use super::grammar::{self, Node};
+use super::past;
 use crate::projections::views::ViewDef;
 use crate::projections::{Column, Kind};
 
@@ -31,6 +32,8 @@ pub struct Query<'v> {
     pub as_of: Option<i64>,
     /// The time at which rows are asked for, until its position is found.
     pub as_of_time: Option<Timestamp>,
+    /// The view's tables as they were at that position, where it answers by these.
+    pub past: Option<Vec<past::Table>>,
     /// Whether exports carry where their rows come from; absent means where every column is asked for.
     pub provenance: Option<bool>,
     /// Whether the columns were named one by one.
@@ -97,6 +100,7 @@ impl<'v> Query<'v> {
             offset: 0,
             as_of: None,
             as_of_time: None,
+            past: None,
             provenance: None,
             selected: false,
             rows_of: 0,
@@ -187,7 +191,7 @@ fn as_of(view: &ViewDef, value: &str) -> Result<(Option<i64>, Option<Timestamp>)
         return Err(QueryError::new(
             "no_history",
             format!("{} keeps no old versions", view.name),
-            "as_of works on the reporting views, for example v_benchmark_results",
+            "as_of works on the reporting views, for example v_benchmark_results, v_jobs and v_runs",
         ));
     }
     if let Some(time) = time(value) {

@@ -2,9 +2,10 @@
 
 use super::grammar::{Node, Operator};
 use super::params::{AS_OF, Query};
+use super::past;
 use crate::auth::Visibility;
 use crate::projections::Column;
-use crate::projections::views::ViewDef;
+use crate::projections::views::{History, ViewDef};
 
 /// SQL with its values, all of them text that is cast where it stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -93,6 +94,30 @@ pub fn count(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> Stat
     statement
 }
 
+/// The rows of a table, as JSON, that the reader may see, that were there at a position, and that have changed since.
+pub(super) fn changed_since(
+    relation: &str,
+    visibility: &Visibility,
+    position: i64,
+    filter: &[&Node<'_>],
+    limit: i64,
+) -> Statement {
+    let mut statement =
+        Statement { sql: format!("select to_jsonb(t) from {relation} t where "), values: Vec::new() };
+    statement.visible(visibility);
+    let n = statement.bind(Value::Text(Some(position.to_string())));
+    statement
+        .sql
+        .push_str(&format!(" and first_position <= ${n}::text::bigint and position > ${n}::text::bigint"));
+    for node in filter {
+        statement.sql.push_str(" and ");
+        statement.condition(node);
+    }
+    let n = statement.bind(Value::Text(Some(limit.to_string())));
+    statement.sql.push_str(&format!(" limit ${n}::text::bigint"));
+    statement
+}
+
 impl Statement {
     pub(super) fn bind(&mut self, value: Value) -> usize {
         self.values.push(value);
@@ -111,17 +136,14 @@ impl Statement {
     }
 
     pub(super) fn source(&mut self, view: &ViewDef, visibility: &Visibility, query: &Query<'_>) {
-        let name = match (query.as_of, view.history) {
-            (Some(_), Some(history)) => history,
-            _ => view.name,
-        };
-        let org = self.bind(Value::Text(visibility.org.clone()));
-        let user = self.bind(Value::Text(visibility.user.clone()));
-        self.sql.push_str(&format!(
-            "read.{name} where (visibility = 'public' or (org = ${org}::text and (visibility = 'organization' or \
-             (visibility = 'private' and owner <> '' and owner = ${user}::text))))"
-        ));
-        if let Some(position) = query.as_of {
+        match (query.as_of, view.history, &query.past) {
+            (Some(position), Some(History::Folded), Some(tables)) => self.past(view, tables, position),
+            (Some(_), Some(History::Versions(history)), _) => self.sql.push_str(&format!("read.{history}")),
+            _ => self.sql.push_str(&format!("read.{}", view.name)),
+        }
+        self.sql.push_str(" where ");
+        self.visible(visibility);
+        if let (Some(position), Some(History::Versions(_))) = (query.as_of, view.history) {
             let n = self.bind(Value::Text(Some(position.to_string())));
             self.sql.push_str(&format!(
                 " and valid_from <= ${n}::text::bigint and (valid_to is null or valid_to > ${n}::text::bigint)"
@@ -131,6 +153,31 @@ impl Statement {
             self.sql.push_str(" and ");
             self.condition(node);
         }
+    }
+
+    /// The condition that the reader may see a row.
+    fn visible(&mut self, visibility: &Visibility) {
+        let org = self.bind(Value::Text(visibility.org.clone()));
+        let user = self.bind(Value::Text(visibility.user.clone()));
+        self.sql.push_str(&format!(
+            "(visibility = 'public' or (org = ${org}::text and (visibility = 'organization' or \
+             (visibility = 'private' and owner <> '' and owner = ${user}::text))))"
+        ));
+    }
+
+    /// The view's own query over its tables as they were.
+    fn past(&mut self, view: &ViewDef, tables: &[past::Table], position: i64) {
+        let position = self.bind(Value::Text(Some(position.to_string())));
+        let (mut with, mut select) = (Vec::new(), view.select.clone());
+        for past::Table { name, relation, changed } in tables {
+            let changed = self.bind(Value::Text(Some(changed.clone())));
+            with.push(format!(
+                "past_{name} as (select * from {relation} where position <= ${position}::text::bigint union all \
+                 select * from json_populate_recordset(null::{relation}, ${changed}::text::json))"
+            ));
+            select = select.replace(&format!("{{{name}}}"), &format!("past_{name}"));
+        }
+        self.sql.push_str(&format!("(with {} {select}) past", with.join(", ")));
     }
 
     fn condition(&mut self, node: &Node<'_>) {

@@ -13,11 +13,11 @@ use super::export::{self, CHUNK};
 use super::params::Query;
 use super::request::{Count, Format, Preferences, apply_range};
 use super::sql::{self, Statement, Value};
-use super::{act_for, as_of, encode, leaderboard};
+use super::{act_for, as_of, encode, leaderboard, past};
 use crate::api::Failure;
 use crate::auth::Visibility;
 use crate::log::Log;
-use crate::projections::views::{self, ViewDef, served};
+use crate::projections::views::{self, History, ViewDef, served};
 use crate::projections::{Handle, Kind};
 
 /// The most rows of one JSON answer. More is refused, never cut off in silence; CSV and NDJSON have no limit.
@@ -63,6 +63,10 @@ pub async fn query(
     if let Some(time) = query.as_of_time {
         query.as_of = Some(as_of::position_at(source.log, time).await?);
     }
+    if let Some(position) = query.as_of {
+        // What is not folded yet would be missing from the answer, and be there when it is asked again.
+        wait(source.log, source.projections, position).await?;
+    }
     let mut tx = source.reader.begin_with("begin isolation level repeatable read read only").await?;
     act_for(&mut tx, visibility).await?;
     let mut rows_of = query.as_of.unwrap_or(0);
@@ -72,6 +76,9 @@ pub async fn query(
             .bind(position.to_string())
             .execute(&mut *tx)
             .await?;
+        if view.history == Some(History::Folded) {
+            query.past = Some(past::tables(&mut tx, source.log, view, visibility, &query, position).await?);
+        }
     }
     if format.is_export() {
         if query.as_of.is_none() {
@@ -202,7 +209,7 @@ async fn wait(log: &Log, projections: &Handle, position: i64) -> Result<(), Fail
         return Err(Failure::bad_request(
             "position_ahead",
             format!("the log ends at position {head}, before {position}"),
-            "ask with the position that a command answered with",
+            "ask with a position that a command answered with",
         ));
     }
     projections.wait_for(position, PATIENCE).await.map_err(|behind| {

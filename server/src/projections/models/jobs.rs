@@ -92,6 +92,7 @@ pub struct JobRow {
     flags: Vec<String>,
     simulated: Option<bool>,
     progress_seq: u64,
+    first_position: i64,
     position: i64,
     visibility: String,
     owner: String,
@@ -167,6 +168,7 @@ impl JobRow {
             flags: Vec::new(),
             simulated: None,
             progress_seq: 0,
+            first_position: recorded.position,
             position: recorded.position,
             visibility: rights.visibility,
             owner: rights.owner,
@@ -363,6 +365,7 @@ impl Row for JobRow {
             Column::shown("flags", Json),
             Column::shown("simulated", Bool),
             Column::hidden("progress_seq", Int),
+            Column::hidden("first_position", Int),
             Column::shown("position", Int),
         ]);
         columns.extend(access::columns());

@@ -22,6 +22,7 @@ pub mod saved_views;
 pub mod scenarios;
 pub mod servers;
 pub mod telemetry;
+pub mod telemetry_frame;
 pub mod telemetry_series;
 pub mod telemetry_summary;
 pub mod tpu_summary;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use events::envelope::Recorded;
 use events::job::JobPhase;
 use events::keys::{JobKey, RunKey};
+use events::quality::{QualityCleared, QualityFlagged};
 use events::{Event, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,7 @@ pub struct RunRow {
     finished_at: Option<Timestamp>,
     created_by: String,
     phases: BTreeMap<String, String>,
+    first_position: i64,
     position: i64,
     visibility: String,
     owner: String,
@@ -93,6 +95,7 @@ impl Row for RunRow {
             Column::shown("finished_at", Time),
             Column::shown("created_by", Text),
             Column::hidden("phases", Json),
+            Column::hidden("first_position", Int),
             Column::shown("position", Int),
         ]);
         columns.extend(access::columns());
@@ -124,6 +127,7 @@ pub struct FlagRow {
     cleared_at: Option<Timestamp>,
     cleared_by: Option<String>,
     cleared_reason: Option<String>,
+    first_position: i64,
     position: i64,
     visibility: String,
     owner: String,
@@ -147,6 +151,7 @@ impl Row for FlagRow {
             Column::shown("cleared_at", Time),
             Column::shown("cleared_by", Text),
             Column::shown("cleared_reason", Text),
+            Column::hidden("first_position", Int),
             Column::shown("position", Int),
         ]);
         columns.extend(access::columns());
@@ -189,6 +194,8 @@ impl Runs {
         match event {
             Event::QualityFlagged(flagged) => {
                 let rights = access::rights(&self.rights, &key.org, &key.project)?;
+                let raised = self.flags.get(&(job.clone(), flagged.rule.clone()));
+                let first_position = raised.map_or(recorded.position, |flag| flag.first_position);
                 self.flags.put(
                     FlagRow {
                         org: key.org,
@@ -206,6 +213,7 @@ impl Runs {
                         cleared_at: None,
                         cleared_by: None,
                         cleared_reason: None,
+                        first_position,
                         position: recorded.position,
                         visibility: rights.visibility,
                         owner: rights.owner,
@@ -253,6 +261,7 @@ impl Runs {
                     finished_at: None,
                     created_by: recorded.actor.id.clone(),
                     phases: BTreeMap::new(),
+                    first_position: recorded.position,
                     position: recorded.position,
                     visibility: rights.visibility,
                     owner: rights.owner,
@@ -307,7 +316,7 @@ impl Projection for Runs {
         "runs"
     }
     fn version(&self) -> i32 {
-        4
+        5
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -350,8 +359,10 @@ impl Projection for Runs {
             }
             "job" | "progress" => {
                 let Ok((key, job, _)) = job_of(&recorded.stream) else { return };
-                if let Event::QualityCleared(cleared) = event {
-                    self.flags.want((job.clone(), cleared.rule.clone()));
+                if let Event::QualityFlagged(QualityFlagged { rule, .. })
+                | Event::QualityCleared(QualityCleared { rule, .. }) = event
+                {
+                    self.flags.want((job.clone(), rule.clone()));
                 }
                 if recorded.stream.kind() == "job" {
                     access::want(&mut self.rights, &key.org, &key.project);

@@ -59,11 +59,9 @@ impl Telemetry {
 
     fn summary(&mut self, keys: &JobColumns, position: i64) -> &mut JobSummaryRow {
         let key = (keys.job.clone(), keys.attempt);
-        if self.jobs.get(&key).is_none() {
-            self.jobs.put(JobSummaryRow::new(keys.clone()), position);
-        }
-        let row = self.jobs.get_mut(&key, position).expect("put there, if it was not");
-        row.position = position;
+        let new = || JobSummaryRow::new(keys.clone(), position);
+        let row = self.jobs.get_mut_or_put(key, position, new);
+        row.frame.position = position;
         row
     }
 
@@ -84,19 +82,13 @@ impl Telemetry {
         }
         summary.refresh();
         for sample in of_tpus {
-            let key = (job.clone(), attempt);
-            if self.tpus.get(&key).is_none() {
-                self.tpus.put(TpuSummaryRow::new(keys.clone(), sample.at), position);
-            }
-            let row = self.tpus.get_mut(&key, position).expect("put there, if it was not");
+            let new = || TpuSummaryRow::new(keys.clone(), sample.at, position);
+            let row = self.tpus.get_mut_or_put((job.clone(), attempt), position, new);
             row.take(sample.at, &sample.tpus, position);
         }
         for gpu in counted {
-            let key = (job.clone(), attempt, gpu.gpu);
-            if self.gpus.get(&key).is_none() {
-                self.gpus.put(GpuSummaryRow::new(keys.clone(), gpu.gpu), position);
-            }
-            self.gpus.get_mut(&key, position).expect("put there, if it was not").take(gpu, position);
+            let new = || GpuSummaryRow::new(keys.clone(), gpu.gpu, position);
+            self.gpus.get_mut_or_put((job.clone(), attempt, gpu.gpu), position, new).take(gpu, position);
         }
         for sample in &sampled.samples {
             let minute = start_of(sample.at, CHUNK_US);
@@ -106,20 +98,14 @@ impl Telemetry {
                         let segment = start_of(sample.at, bucket_s * BUCKETS_A_ROW * 1_000_000);
                         let key =
                             (job.clone(), attempt, source.clone(), metric.to_owned(), bucket_s, segment);
-                        if self.segments.get(&key).is_none() {
-                            let row =
-                                SegmentRow::new(keys.clone(), source.clone(), metric, bucket_s, segment);
-                            self.segments.put(row, position);
-                        }
-                        let row = self.segments.get_mut(&key, position).expect("put there, if it was not");
+                        let new = || SegmentRow::new(keys.clone(), source.clone(), metric, bucket_s, segment);
+                        let row = self.segments.get_mut_or_put(key, position, new);
                         row.add(sample.at, value, position);
                     }
                 }
                 let key = (job.clone(), attempt, source.clone(), minute);
-                if self.chunks.get(&key).is_none() {
-                    self.chunks.put(ChunkRow::new(keys.clone(), source, minute), position);
-                }
-                let row = self.chunks.get_mut(&key, position).expect("put there, if it was not");
+                let new = || ChunkRow::new(keys.clone(), source, minute);
+                let row = self.chunks.get_mut_or_put(key, position, new);
                 row.add(sample.at, &reading, position);
             }
         }
@@ -132,7 +118,7 @@ impl Projection for Telemetry {
         "telemetry"
     }
     fn version(&self) -> i32 {
-        4
+        5
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -211,7 +197,7 @@ impl Projection for Telemetry {
                 let before = claimed.attempt.saturating_sub(1);
                 if let Some(row) = self.jobs.get_mut(&(job, before), position) {
                     row.superseded = true;
-                    row.position = position;
+                    row.frame.position = position;
                 }
                 Ok(())
             }

@@ -8,6 +8,7 @@ use events::telemetry::{GpuSample, TelemetrySample};
 use serde::{Deserialize, Serialize};
 
 use super::energy::{Meter, total_power};
+use super::telemetry_frame::Frame;
 use super::telemetry_series::JobColumns;
 use crate::projections::table::{Access, Row};
 use crate::projections::text::{Column, Kind};
@@ -78,7 +79,7 @@ pub struct Sums {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JobSummaryRow {
     #[serde(flatten)]
-    pub(super) keys: JobColumns,
+    pub(super) frame: Frame,
     sample_count: u64,
     duration_s: Option<f64>,
     gpu_count: u64,
@@ -98,13 +99,12 @@ pub struct JobSummaryRow {
     ended_at: Option<Timestamp>,
     pub(super) superseded: bool,
     pub(super) sums: Sums,
-    pub(super) position: i64,
 }
 
 impl JobSummaryRow {
-    pub(super) fn new(keys: JobColumns) -> Self {
+    pub(super) fn new(keys: JobColumns, position: i64) -> Self {
         Self {
-            keys,
+            frame: Frame::new(keys, position),
             sample_count: 0,
             duration_s: None,
             gpu_count: 0,
@@ -124,7 +124,6 @@ impl JobSummaryRow {
             ended_at: None,
             superseded: false,
             sums: Sums::default(),
-            position: 0,
         }
     }
 
@@ -223,8 +222,7 @@ impl Row for JobSummaryRow {
 
     fn columns() -> Vec<Column> {
         use Kind::{Bool, Float, Int, Json, Time};
-        let mut columns = JobColumns::columns();
-        columns.extend([
+        Frame::around(vec![
             Column::shown("sample_count", Int),
             Column::shown("duration_s", Float),
             Column::shown("gpu_count", Int),
@@ -244,15 +242,13 @@ impl Row for JobSummaryRow {
             Column::shown("ended_at", Time),
             Column::hidden("superseded", Bool),
             Column::hidden("sums", Json),
-            Column::shown("position", Int),
-        ]);
-        columns
+        ])
     }
     fn key(&self) -> Self::Key {
-        (self.keys.job.clone(), self.keys.attempt)
+        self.frame.key()
     }
     fn access(&mut self) -> Option<Access<'_>> {
-        self.keys.access()
+        self.frame.access()
     }
 }
 
@@ -260,7 +256,7 @@ impl Row for JobSummaryRow {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GpuSummaryRow {
     #[serde(flatten)]
-    pub(super) keys: JobColumns,
+    pub(super) frame: Frame,
     gpu_index: u32,
     sample_count: u64,
     avg_gpu_power_w: Option<f64>,
@@ -275,13 +271,12 @@ pub struct GpuSummaryRow {
     power: Mean,
     utilization: Mean,
     memory: Mean,
-    position: i64,
 }
 
 impl GpuSummaryRow {
-    pub(super) fn new(keys: JobColumns, gpu_index: u32) -> Self {
+    pub(super) fn new(keys: JobColumns, gpu_index: u32, position: i64) -> Self {
         Self {
-            keys,
+            frame: Frame::new(keys, position),
             gpu_index,
             sample_count: 0,
             avg_gpu_power_w: None,
@@ -296,7 +291,6 @@ impl GpuSummaryRow {
             power: Mean::default(),
             utilization: Mean::default(),
             memory: Mean::default(),
-            position: 0,
         }
     }
 
@@ -314,7 +308,7 @@ impl GpuSummaryRow {
         self.avg_gpu_power_w = self.power.value();
         self.avg_gpu_utilization = self.utilization.value();
         self.avg_gpu_memory_used_bytes = self.memory.value();
-        self.position = position;
+        self.frame.position = position;
     }
 }
 
@@ -325,8 +319,7 @@ impl Row for GpuSummaryRow {
 
     fn columns() -> Vec<Column> {
         use Kind::{Float, Int, Json};
-        let mut columns = JobColumns::columns();
-        columns.extend([
+        Frame::around(vec![
             Column::shown("gpu_index", Int),
             Column::shown("sample_count", Int),
             Column::shown("avg_gpu_power_w", Float),
@@ -341,14 +334,13 @@ impl Row for GpuSummaryRow {
             Column::hidden("power", Json),
             Column::hidden("utilization", Json),
             Column::hidden("memory", Json),
-            Column::shown("position", Int),
-        ]);
-        columns
+        ])
     }
     fn key(&self) -> Self::Key {
-        (self.keys.job.clone(), self.keys.attempt, self.gpu_index)
+        let (job, attempt) = self.frame.key();
+        (job, attempt, self.gpu_index)
     }
     fn access(&mut self) -> Option<Access<'_>> {
-        self.keys.access()
+        self.frame.access()
     }
 }

@@ -5,6 +5,7 @@ use events::Timestamp;
 use events::telemetry::TpuSample;
 use serde::{Deserialize, Serialize};
 
+use super::telemetry_frame::Frame;
 use super::telemetry_series::JobColumns;
 use super::telemetry_summary::{Mean, larger};
 use crate::projections::table::{Access, Row};
@@ -14,7 +15,7 @@ use crate::projections::text::{Column, Kind};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TpuSummaryRow {
     #[serde(flatten)]
-    keys: JobColumns,
+    frame: Frame,
     sample_count: u64,
     tpu_count: u64,
     avg_tpu_duty_cycle_pct: Option<f64>,
@@ -29,7 +30,6 @@ pub struct TpuSummaryRow {
     duty_cycle: Mean,
     tensor_core: Mean,
     hbm_used: Mean,
-    position: i64,
 }
 
 /// The sum over chips; nothing where one of them could not be read.
@@ -38,9 +38,9 @@ fn over_chips(tpus: &[TpuSample], of: fn(&TpuSample) -> Option<u64>) -> Option<u
 }
 
 impl TpuSummaryRow {
-    pub(super) fn new(keys: JobColumns, at: Timestamp) -> Self {
+    pub(super) fn new(keys: JobColumns, at: Timestamp, position: i64) -> Self {
         Self {
-            keys,
+            frame: Frame::new(keys, position),
             sample_count: 0,
             tpu_count: 0,
             avg_tpu_duty_cycle_pct: None,
@@ -55,7 +55,6 @@ impl TpuSummaryRow {
             duty_cycle: Mean::default(),
             tensor_core: Mean::default(),
             hbm_used: Mean::default(),
-            position: 0,
         }
     }
 
@@ -79,7 +78,7 @@ impl TpuSummaryRow {
         self.avg_tpu_duty_cycle_pct = self.duty_cycle.value();
         self.avg_tensor_core_utilization_pct = self.tensor_core.value();
         self.avg_hbm_used_bytes = self.hbm_used.value();
-        self.position = position;
+        self.frame.position = position;
     }
 }
 
@@ -90,8 +89,7 @@ impl Row for TpuSummaryRow {
 
     fn columns() -> Vec<Column> {
         use Kind::{Float, Int, Json, Time};
-        let mut columns = JobColumns::columns();
-        columns.extend([
+        Frame::around(vec![
             Column::shown("sample_count", Int),
             Column::shown("tpu_count", Int),
             Column::shown("avg_tpu_duty_cycle_pct", Float),
@@ -106,14 +104,12 @@ impl Row for TpuSummaryRow {
             Column::hidden("duty_cycle", Json),
             Column::hidden("tensor_core", Json),
             Column::hidden("hbm_used", Json),
-            Column::shown("position", Int),
-        ]);
-        columns
+        ])
     }
     fn key(&self) -> Self::Key {
-        (self.keys.job.clone(), self.keys.attempt)
+        self.frame.key()
     }
     fn access(&mut self) -> Option<Access<'_>> {
-        self.keys.access()
+        self.frame.access()
     }
 }

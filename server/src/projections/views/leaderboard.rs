@@ -1,6 +1,6 @@
 //! The leaderboard's view: every scenario in every category.
 
-use super::{ViewDef, column, shown};
+use super::{History, ViewDef, column, shown};
 use crate::projections::models::leaderboard::{BoardRow, CATEGORIES};
 use crate::projections::table::Row;
 use crate::projections::text::{Column, Kind};
@@ -71,7 +71,7 @@ pub(super) fn leaderboard() -> ViewDef {
         select: branches.join(" union all "),
         invoker: true,
         // Ranked anew from the results that held then.
-        history: Some("v_benchmark_results_history"),
+        history: Some(History::Versions("v_benchmark_results_history")),
         served: true,
         ranked: true,
     }
