@@ -187,6 +187,14 @@ pub struct FrameworkRegistered {
     /// Environment variables of the model server; values may hold placeholders.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub serve_env: BTreeMap<String, String>,
+    /// How a model that the started server does not list yet is fetched: argv elements with named placeholders; empty
+    /// where the server loads what its command names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fetch_argv: Vec<String>,
+    /// The argument that says on which port the readiness path is answered, where that is not the port that the model is
+    /// served on: of processes beside a model server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readiness_port_arg: Option<String>,
     /// Processes that are started beside the model server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub companions: Vec<CompanionTemplate>,

@@ -87,6 +87,19 @@ pub struct CompanionCommand {
     pub name: String,
     /// How it is started.
     pub argv: Vec<String>,
+    /// What answers 200 once it is ready, which is awaited before the model server is started; absent where nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readiness_url: Option<String>,
+    /// Seconds it may take to become ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readiness_timeout_s: Option<u32>,
+}
+
+impl CompanionCommand {
+    /// A process that is not waited for.
+    pub fn of(name: impl Into<String>, argv: Vec<String>) -> Self {
+        Self { name: name.into(), argv, readiness_url: None, readiness_timeout_s: None }
+    }
 }
 
 fn one() -> u32 {
@@ -141,6 +154,9 @@ pub struct ResolvedCommands {
     /// GPUs of each replica: replica n has the GPUs from n × this; absent means all the host has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus_per_replica: Option<u32>,
+    /// How the model is fetched where the started server does not list it; empty where it loads what it was started with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fetch_argv: Vec<String>,
     /// Processes beside the model servers, started before them and stopped after them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub companions: Vec<CompanionCommand>,
@@ -166,6 +182,7 @@ impl ResolvedCommands {
             weights: None,
             replicas: 1,
             gpus_per_replica: None,
+            fetch_argv: Vec::new(),
             companions: Vec::new(),
         }
     }

@@ -61,7 +61,7 @@ impl ScenarioMatrix {
         let set = [
             ("p_input_sequence_length", !self.p_input_sequence_length.is_empty(), axes.lengths),
             ("p_output_sequence_length", !self.p_output_sequence_length.is_empty(), axes.lengths),
-            ("p_max_tokens", self.p_max_tokens.is_some(), axes.lengths && axes.streaming),
+            ("p_max_tokens", self.p_max_tokens.is_some(), axes.max_tokens),
             ("p_num_rounds", !self.p_num_rounds.is_empty(), axes.num_rounds),
             ("p_num_images_batch", !self.p_num_images_batch.is_empty(), axes.num_images_batch),
             ("p_image_size", !self.p_image_size.is_empty(), axes.image_size),
@@ -176,6 +176,10 @@ mod tests {
             ScenarioMatrix { p_concurrency: vec![1], p_streaming: Some(true), ..ScenarioMatrix::default() };
         assert_eq!(matrix.foreign_axis(ToolCode::MetrumbenchLlm), None);
         assert_eq!(matrix.foreign_axis(ToolCode::MetrumbenchAsr), Some("p_streaming"));
+        // It would be asked for in vain: this tool holds answers to their length.
+        let capped = ScenarioMatrix { p_max_tokens: Some(64), ..ScenarioMatrix::default() };
+        assert_eq!(capped.foreign_axis(ToolCode::GenaiPerf), Some("p_max_tokens"));
+        assert_eq!(capped.foreign_axis(ToolCode::MetrumbenchLlm), None);
     }
 
     #[test]

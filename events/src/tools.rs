@@ -80,6 +80,8 @@ pub enum ToolCode {
 pub struct Axes {
     /// Input and output lengths, tokens.
     pub lengths: bool,
+    /// A cap on the tokens of an answer beside its wanted length.
+    pub max_tokens: bool,
     /// Streamed or whole answers.
     pub streaming: bool,
     /// Images in each request.
@@ -188,6 +190,7 @@ impl ToolCode {
     pub const fn axes(self) -> Axes {
         const NONE: Axes = Axes {
             lengths: false,
+            max_tokens: false,
             streaming: false,
             num_images_batch: false,
             image_detail: false,
@@ -195,15 +198,28 @@ impl ToolCode {
             num_rounds: false,
         };
         match self {
-            Self::MetrumbenchLlm | Self::GenaiPerf => Axes { lengths: true, streaming: true, ..NONE },
-            Self::MetrumbenchVlm => {
-                Axes { lengths: true, streaming: true, num_images_batch: true, image_detail: true, ..NONE }
-            }
+            Self::MetrumbenchLlm => Axes { lengths: true, max_tokens: true, streaming: true, ..NONE },
+            // It holds answers to exactly the length that is wanted.
+            Self::GenaiPerf => Axes { lengths: true, streaming: true, ..NONE },
+            Self::MetrumbenchVlm => Axes {
+                lengths: true,
+                max_tokens: true,
+                streaming: true,
+                num_images_batch: true,
+                image_detail: true,
+                ..NONE
+            },
             Self::MetrumbenchImagegen => Axes { num_images_batch: true, image_size: true, ..NONE },
             Self::Inferencex => Axes { lengths: true, ..NONE },
             Self::KvCacheOffload => Axes { lengths: true, num_rounds: true, ..NONE },
             Self::MetrumbenchAsr | Self::Kyai => NONE,
         }
+    }
+
+    /// Whether an argument belongs to the tool's scenarios, so that a workload may not set it. KYAI's cap on an answer is
+    /// the workload's: how good answers are does not depend on a length that a scenario asks for.
+    pub fn is_of_scenarios(self, key: &str) -> bool {
+        SCENARIO_AXES.contains(&key) && (key != "max_tokens" || self != Self::Kyai)
     }
 
     /// Requests of a scenario that sets none: max(200, 10 × concurrency); image generation, whose requests take

@@ -125,6 +125,13 @@ pub(super) struct Processes {
     pub(super) tool: Option<Process>,
 }
 
+impl Processes {
+    /// The model servers and what runs beside them.
+    pub(super) fn all(&mut self) -> Vec<&mut Process> {
+        self.servers.iter_mut().chain(&mut self.companions).collect()
+    }
+}
+
 /// Carries out the attempt and reports all of it. Never fails: every trouble is an outcome that is reported.
 pub async fn carry_out(host: &Host, attempt: Attempt, stop: watch::Receiver<Option<Stop>>) {
     let Attempt { job, reporter } = attempt;

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use events::networks::{NETWORKS_ENV, Networks};
 use events::report::AssignedJob;
+use events::tools::{DEFAULT_IMAGE_SIZE, ToolCode, WorkloadKind};
 
 use super::place::Place;
 use super::placeholders::{self, Values};
 use super::sources::Sources;
 use crate::policy::Policy;
-use crate::serving::{Endpoint, MARKER_ENV, ProcessSpec};
+use crate::serving::{Endpoint, MARKER_ENV, Probe, ProcessSpec};
 use crate::tools::{self, Tool};
 
 /// Where programs are looked for when the policy passes no `PATH` on. Model servers start helpers by name.
@@ -33,8 +34,10 @@ pub(super) struct Plan {
     pub(super) serve: Vec<ProcessSpec>,
     /// The GPUs of each replica, where they are pinned.
     pub(super) gpu_sets: Vec<String>,
-    /// Processes beside the model servers.
-    pub(super) companions: Vec<ProcessSpec>,
+    /// Processes beside the model servers, and where each says that it is ready, within which time.
+    pub(super) companions: Vec<(ProcessSpec, Option<(String, Duration)>)>,
+    /// What fetches the model into each replica's server, where these do not load it by themselves.
+    pub(super) fetch: Vec<ProcessSpec>,
     pub(super) tool: ProcessSpec,
     pub(super) adapter: Box<dyn Tool>,
     /// Where each replica is asked whether it is ready.
@@ -91,7 +94,7 @@ pub(super) fn plan(given: &Given<'_>) -> Result<Plan, Refusal> {
     let all = values(given, &base_url, model.clone(), given.port, None);
 
     let gpu_sets = if serves { gpu_sets(given, replicas)? } else { Vec::new() };
-    let mut serve = Vec::new();
+    let (mut serve, mut fetch) = (Vec::new(), Vec::new());
     for index in 0..if serves { replicas } else { 0 } {
         let gpus = gpu_sets.get(index as usize);
         let own = base_urls.get(index as usize).unwrap_or(&base_url);
@@ -102,6 +105,11 @@ pub(super) fn plan(given: &Given<'_>) -> Result<Plan, Refusal> {
                 env.insert((*name).into(), gpus.clone());
             }
         }
+        if !commands.fetch_argv.is_empty() {
+            let argv = command(&commands.fetch_argv, &values, policy)?;
+            let (env, work_dir) = (env.clone(), place.work_dir.clone());
+            fetch.push(ProcessSpec { name: "model fetch", argv, env, work_dir });
+        }
         let argv = command(&commands.serve_argv, &values, policy)?;
         serve.push(ProcessSpec { name: "model server", argv, env, work_dir: place.work_dir.clone() });
     }
@@ -109,7 +117,10 @@ pub(super) fn plan(given: &Given<'_>) -> Result<Plan, Refusal> {
     for companion in commands.companions.iter().filter(|_| serves) {
         let argv = command(&companion.argv, &all, policy)?;
         let env = server_environment(given, &all)?;
-        companions.push(ProcessSpec { name: "companion", argv, env, work_dir: place.work_dir.clone() });
+        let within = Duration::from_secs(companion.readiness_timeout_s.unwrap_or(1).max(1).into());
+        let ready = companion.readiness_url.clone().map(|url| (url, within));
+        let work_dir = place.work_dir.clone();
+        companions.push((ProcessSpec { name: "companion", argv, env, work_dir }, ready));
     }
     let argv = adapter.argv(command(&commands.tool_argv, &all, policy)?, &place.tool_files());
     let mut env = environment(policy, given.marker);
@@ -127,6 +138,7 @@ pub(super) fn plan(given: &Given<'_>) -> Result<Plan, Refusal> {
             std::env::var(API_KEY_ENV).ok().filter(|_| policy.allows_env(API_KEY_ENV))
         },
         model: wanted.clone(),
+        probe: probe(job, serves),
     };
     let endpoints = base_urls.iter().map(endpoint).collect();
     let ready_within = Duration::from_secs(u64::from(commands.readiness_timeout_s.max(1)));
@@ -134,6 +146,7 @@ pub(super) fn plan(given: &Given<'_>) -> Result<Plan, Refusal> {
         serve,
         gpu_sets,
         companions,
+        fetch,
         tool,
         adapter,
         endpoints,
@@ -141,6 +154,19 @@ pub(super) fn plan(given: &Given<'_>) -> Result<Plan, Refusal> {
         base_urls,
         ready_within,
     })
+}
+
+/// What the endpoint must have answered: a request of the kind that the tool sends.
+fn probe(job: &AssignedJob, serves: bool) -> Probe {
+    match ToolCode::of(&job.workload.tool_code).map(ToolCode::kind) {
+        Some(WorkloadKind::SpeechToText) => Probe::Transcription,
+        Some(WorkloadKind::ImageGeneration) if serves => {
+            let size = job.scenario.image_size.clone();
+            Probe::Image { size: size.unwrap_or_else(|| DEFAULT_IMAGE_SIZE.to_owned()) }
+        }
+        Some(WorkloadKind::ImageGeneration) => Probe::Listed,
+        _ => Probe::Text,
+    }
 }
 
 /// Where the tool may connect to: the policy's networks, and the model servers of this host's own.

@@ -106,7 +106,10 @@ impl Execution<'_> {
                 ))
                 .await;
             }
-            (false, None) => self.start_servers(plan, processes, &mut serving).await?,
+            (false, None) => {
+                self.start_servers(plan, processes, &mut serving, client).await?;
+                self.fetch_models(plan, processes, client).await?;
+            }
             (true, _) => self.say(format!("using the endpoint {}", plan.base_urls.join(", "))).await,
         }
         self.reporter.serving(serving);
@@ -116,8 +119,7 @@ impl Execution<'_> {
             .iter()
             .map(|endpoint| serving::wait_until_ready(client, endpoint, plan.ready_within));
         let ready = futures::future::try_join_all(looks);
-        let mut started: Vec<&mut Process> =
-            processes.servers.iter_mut().chain(&mut processes.companions).collect();
+        let mut started = processes.all();
         let ready = tokio::select! {
             ready = ready => ready.map_err(|e| self.not_ready(&e))?,
             status = exit_of(&mut started) => {
@@ -139,14 +141,26 @@ impl Execution<'_> {
         plan: &Plan,
         processes: &mut Processes,
         serving: &mut JobServing,
+        client: &reqwest::Client,
     ) -> Result<(), Outcome> {
-        for spec in &plan.companions {
+        for (spec, ready) in &plan.companions {
             let companion = Process::start(spec, &self.secrets, &self.logs.framework.1)?;
             self.remember(&companion);
             processes.companions.push(companion);
             let argv = self.secrets.redact_all(&spec.argv);
             self.say(format!("started beside the model server: {}", argv.join(" "))).await;
             serving.further_argv.push(argv);
+            let Some((url, within)) = ready else { continue };
+            let mut started: Vec<&mut Process> = processes.companions.iter_mut().collect();
+            tokio::select! {
+                ready = serving::wait_until_answered(client, url, *within) => ready.map_err(|error| {
+                    self.not_ready(&NotReady { last: format!("what runs beside it is not: {}", error.last), ..error })
+                })?,
+                status = exit_of(&mut started) => {
+                    read_rest_of(started).await;
+                    return Err(self.server_exited(status, "beside which it runs, before it was started"));
+                }
+            }
         }
         for (index, spec) in plan.serve.iter().enumerate() {
             let server = Process::start(spec, &self.secrets, &self.logs.framework.1)?;
@@ -164,6 +178,54 @@ impl Execution<'_> {
             processes.servers.len(),
             plan.port,
         ));
+        Ok(())
+    }
+
+    /// Fetches the model into each server that does not list it, once that answers.
+    async fn fetch_models(
+        &mut self,
+        plan: &Plan,
+        processes: &mut Processes,
+        client: &reqwest::Client,
+    ) -> Result<(), Outcome> {
+        for (spec, endpoint) in plan.fetch.iter().zip(&plan.endpoints) {
+            let mut started: Vec<&mut Process> = processes.all();
+            let models = tokio::select! {
+                models = serving::wait_until_up(client, endpoint, plan.ready_within) => {
+                    models.map_err(|error| self.not_ready(&error))?
+                }
+                status = exit_of(&mut started) => {
+                    read_rest_of(started).await;
+                    return Err(self.server_exited(status, "before it was ready"));
+                }
+            };
+            // A name without a tag is that of the newest.
+            let named = |model: &String, wanted: &String| {
+                model == wanted || model.strip_suffix(":latest") == Some(wanted.as_str())
+            };
+            if endpoint.model.as_ref().is_some_and(|wanted| models.iter().any(|model| named(model, wanted))) {
+                continue;
+            }
+            let argv = self.secrets.redact_all(&spec.argv);
+            self.say(format!(
+                "the model server does not have the model yet, fetching it: {}",
+                argv.join(" ")
+            ))
+            .await;
+            let mut fetch = Process::start(spec, &self.secrets, &self.logs.framework.1)?;
+            self.remember(&fetch);
+            let ended = tokio::time::timeout(plan.ready_within, fetch.wait()).await;
+            let done = matches!(&ended, Ok(Ok(status)) if status.success());
+            let status = fetch.stop(Duration::from_secs(self.host.policy.stop_grace_s)).await;
+            if !done {
+                let tail = self.logs.framework.1.tail();
+                let message = format!(
+                    "the model could not be fetched ({}): fetch it on the host beforehand, or raise the readiness time limit. Its last lines:\n{tail}",
+                    describe(status)
+                );
+                return Err(Outcome::failed("server_not_ready", self.secrets.redact(&message)));
+            }
+        }
         Ok(())
     }
 

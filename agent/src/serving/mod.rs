@@ -1,14 +1,16 @@
 //! Starts and stops processes, and waits until a model server is ready.
 
+mod probe;
 mod proc_fs;
 mod process;
 mod readiness;
 
 use std::net::{Ipv4Addr, TcpListener};
 
+pub use probe::Probe;
 pub use proc_fs::{ProcessId, with_marker};
 pub use process::{MARKER_ENV, Process, ProcessSpec, SpawnError, kill_group};
-pub use readiness::{Endpoint, NotReady, Ready, wait_until_ready};
+pub use readiness::{Endpoint, NotReady, Ready, wait_until_answered, wait_until_ready, wait_until_up};
 
 /// A TCP port of the loopback address that nobody listens on now.
 ///

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use super::probe::{self, Probe};
 
 /// The first pause between two looks; it grows to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -10,8 +12,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How long one small request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the first generated token may take: models compile and load lazily.
-const FIRST_TOKEN_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Where a model is served.
 #[derive(Debug, Clone)]
@@ -24,6 +24,8 @@ pub struct Endpoint {
     pub api_key: Option<String>,
     /// The model the load will ask for, where known; otherwise the first one listed is tried.
     pub model: Option<String>,
+    /// The request it must have answered.
+    pub probe: Probe,
 }
 
 impl Endpoint {
@@ -63,12 +65,49 @@ pub async fn wait_until_ready(
     limit: Duration,
 ) -> Result<Ready, NotReady> {
     let start = Instant::now();
+    let models = again_and_again(limit, || look(client, endpoint)).await?;
+    Ok(Ready { after_s: start.elapsed().as_secs_f64(), models })
+}
+
+/// Looks until the server answers on its readiness path, whether or not it has a model yet, and gives those it lists.
+///
+/// # Errors
+/// [`NotReady`] with what was wrong at the last look.
+pub async fn wait_until_up(
+    client: &reqwest::Client,
+    endpoint: &Endpoint,
+    limit: Duration,
+) -> Result<Vec<String>, NotReady> {
+    again_and_again(limit, || async {
+        healthy(client, endpoint).await?;
+        listed(client, endpoint).await
+    })
+    .await
+}
+
+/// Looks until a process that runs beside the model server answers 200 at `url`.
+///
+/// # Errors
+/// [`NotReady`] with what was wrong at the last look.
+pub async fn wait_until_answered(
+    client: &reqwest::Client,
+    url: &str,
+    limit: Duration,
+) -> Result<(), NotReady> {
+    again_and_again(limit, || async { ask(client.get(url), None, url, REQUEST_TIMEOUT).await.map(|_| ()) })
+        .await
+}
+
+async fn again_and_again<T, F>(limit: Duration, mut look: impl FnMut() -> F) -> Result<T, NotReady>
+where
+    F: Future<Output = Result<T, String>>,
+{
     let deadline = tokio::time::Instant::now() + limit;
     let mut pause = FIRST_PAUSE;
     let mut last = "it was never asked".to_owned();
     loop {
-        match tokio::time::timeout_at(deadline, look(client, endpoint)).await {
-            Ok(Ok(models)) => return Ok(Ready { after_s: start.elapsed().as_secs_f64(), models }),
+        match tokio::time::timeout_at(deadline, look()).await {
+            Ok(Ok(found)) => return Ok(found),
             Ok(Err(why)) => last = why,
             Err(_) => return Err(NotReady { limit_s: limit.as_secs(), last }),
         }
@@ -80,22 +119,31 @@ pub async fn wait_until_ready(
     }
 }
 
-/// One look: health, models, one token.
+/// One look: health, models, one request as the load will send them.
 async fn look(client: &reqwest::Client, endpoint: &Endpoint) -> Result<Vec<String>, String> {
-    let base = &endpoint.base_url;
-    if !endpoint.readiness_path.is_empty() {
-        let url = format!("{base}/{}", endpoint.readiness_path.trim_start_matches('/'));
-        ask(client.get(&url), endpoint, &url, REQUEST_TIMEOUT).await?;
-    }
-    let url = format!("{base}/v1/models");
-    let listed = ask(client.get(&url), endpoint, &url, REQUEST_TIMEOUT).await?;
-    let models = model_ids(&listed);
+    healthy(client, endpoint).await?;
+    let models = listed(client, endpoint).await?;
     let Some(first) = models.first() else {
-        return Err(format!("{url} lists no model"));
+        return Err(format!("{}/v1/models lists no model", endpoint.base_url));
     };
-    let model = endpoint.model.as_ref().filter(|wanted| models.contains(wanted)).unwrap_or(first);
-    generate_one_token(client, endpoint, model).await?;
+    // Not another one that happens to be there: it would be loaded, and the load would ask for this one.
+    probe::answers(client, endpoint, endpoint.model.as_ref().unwrap_or(first)).await?;
     Ok(models)
+}
+
+async fn healthy(client: &reqwest::Client, endpoint: &Endpoint) -> Result<(), String> {
+    if endpoint.readiness_path.is_empty() {
+        return Ok(());
+    }
+    let url = format!("{}/{}", endpoint.base_url, endpoint.readiness_path.trim_start_matches('/'));
+    ask(client.get(&url), endpoint.api_key.as_deref(), &url, REQUEST_TIMEOUT).await.map(|_| ())
+}
+
+async fn listed(client: &reqwest::Client, endpoint: &Endpoint) -> Result<Vec<String>, String> {
+    let url = format!("{}/v1/models", endpoint.base_url);
+    ask(client.get(&url), endpoint.api_key.as_deref(), &url, REQUEST_TIMEOUT)
+        .await
+        .map(|listed| model_ids(&listed))
 }
 
 fn model_ids(listed: &Value) -> Vec<String> {
@@ -103,36 +151,15 @@ fn model_ids(listed: &Value) -> Vec<String> {
     data.iter().filter_map(|model| model["id"].as_str().map(str::to_owned)).collect()
 }
 
-/// One real request. Base models have no chat template; they are asked for a completion.
-async fn generate_one_token(
-    client: &reqwest::Client,
-    endpoint: &Endpoint,
-    model: &str,
-) -> Result<(), String> {
-    let base = &endpoint.base_url;
-    let chat = format!("{base}/v1/chat/completions");
-    let body = json!({"model": model, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1});
-    let asked = ask(client.post(&chat).json(&body), endpoint, &chat, FIRST_TOKEN_TIMEOUT).await;
-    let Err(chat_failed) = asked.and_then(|answer| has_choice(&answer, &chat)) else { return Ok(()) };
-    let completions = format!("{base}/v1/completions");
-    let body = json!({"model": model, "prompt": "Hi", "max_tokens": 1});
-    let asked = ask(client.post(&completions).json(&body), endpoint, &completions, FIRST_TOKEN_TIMEOUT).await;
-    asked.and_then(|answer| has_choice(&answer, &completions)).map_err(|_| chat_failed)
-}
-
-fn has_choice(answer: &Value, url: &str) -> Result<(), String> {
-    let choices = answer["choices"].as_array().is_some_and(|choices| !choices.is_empty());
-    if choices { Ok(()) } else { Err(format!("{url} answered without choices")) }
-}
-
-async fn ask(
+/// Sends a request that is to be answered 200, and gives its JSON.
+pub(super) async fn ask(
     request: reqwest::RequestBuilder,
-    endpoint: &Endpoint,
+    api_key: Option<&str>,
     url: &str,
     timeout: Duration,
 ) -> Result<Value, String> {
     let mut request = request.timeout(timeout);
-    if let Some(key) = &endpoint.api_key {
+    if let Some(key) = api_key {
         request = request.bearer_auth(key);
     }
     let response = request.send().await.map_err(|error| {
@@ -151,6 +178,8 @@ async fn ask(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -4,5 +4,6 @@ mod command_line;
 mod jobs;
 mod libtpu;
 mod nvml;
+mod readiness;
 mod replicas;
 mod support;

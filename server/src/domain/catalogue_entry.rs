@@ -104,6 +104,12 @@ pub fn framework(code: &str, mut facts: FrameworkRegistered) -> Result<Event, Re
     for name in facts.serve_env.keys() {
         check_env_name(name)?;
     }
+    check_template(&facts.fetch_argv).map_err(bad)?;
+    if let Some(key) = &facts.readiness_port_arg
+        && facts.engine_args.get(key).is_none_or(|arg| arg.arg_type != "int")
+    {
+        return Err(bad(format!("readiness_port_arg {key:?} is none of its arguments of type int")));
+    }
     for (key, arg) in &facts.engine_args {
         check_arg(key, arg)?;
     }
@@ -195,6 +201,8 @@ mod tests {
             ("readiness_path", json!("health")),
             ("readiness_timeout_s", json!(0)),
             ("serve_env", json!({"lower": "1"})),
+            ("fetch_argv", json!(["pull", "{nothing}"])),
+            ("readiness_port_arg", json!("no_port")),
             ("companions", json!([{"name": "x", "argv": ["{served_model_name}"]}])),
             ("engine_args", json!({"size": {"cli_flag": "--size=1 --other", "type": "int"}})),
             ("engine_args", json!({"size": {"cli_flag": "-s", "type": "int"}})),

@@ -263,6 +263,20 @@ fn ollama_takes_its_arguments_from_the_environment() {
             ("OLLAMA_NUM_PARALLEL", "2"),
         ]
     );
+    assert_eq!((commands.readiness_path.as_str(), commands.readiness_timeout_s), ("/api/version", 600));
+}
+
+#[test]
+fn ollama_is_told_which_model_to_fetch_by_the_name_that_requests_ask_for() {
+    let mut case = Case::of("ollama", "0.12.0", LLAMA, json!({}));
+    case.spec.tool_args.insert("served_model_name".into(), json!("llama3.1:8b"));
+    let commands = case.commands();
+    assert_eq!(commands.fetch_argv, ["ollama", "pull", "llama3.1:8b"]);
+    assert!(commands.tool_argv.contains(&"--model=llama3.1:8b".to_owned()));
+    for option in ["--insecure", "-h"] {
+        case.spec.tool_args.insert("served_model_name".into(), json!(option));
+        case.refusal();
+    }
 }
 
 #[test]
@@ -328,6 +342,13 @@ fn the_nvme_tier_brings_its_cache_server_with_the_guides_defaults() {
             "--l2-store-policy=default",
         ]
     );
+    // The port of its HTTP interface, not that of its queue.
+    let ready = &commands.companions[0];
+    assert_eq!(ready.readiness_url.as_deref(), Some("http://127.0.0.1:8080/healthcheck"));
+    assert_eq!(ready.readiness_timeout_s, Some(120));
+    case.spec.engine_args.insert("lmcache-server.http_port".into(), json!(8099));
+    let moved = case.resolve().unwrap().commands;
+    assert_eq!(moved.companions[0].readiness_url.as_deref(), Some("http://127.0.0.1:8099/healthcheck"));
     assert!(commands.serve_argv.contains(
         &r#"--kv-transfer-config={"kv_connector":"LMCacheMPConnector","kv_role":"kv_both"}"#.to_owned()
     ));
@@ -555,10 +576,14 @@ proptest! {
             let plain = case("x", "m", "s").commands();
             let Ok(Resolved { commands, .. }) = case(&text, &model, &served).resolve() else { continue };
             let open = |argv: &[String]| argv.iter().filter(|element| element.contains("{agent.")).count();
-            for (argv, plain) in [(&commands.serve_argv, &plain.serve_argv), (&commands.tool_argv, &plain.tool_argv)] {
+            for (argv, plain) in [
+                (&commands.serve_argv, &plain.serve_argv),
+                (&commands.tool_argv, &plain.tool_argv),
+                (&commands.fetch_argv, &plain.fetch_argv),
+            ] {
                 prop_assert_eq!(argv.len(), plain.len());
                 prop_assert_eq!(options(argv), options(plain));
-                prop_assert_eq!(&argv[0], &plain[0]);
+                prop_assert_eq!(argv.first(), plain.first());
                 prop_assert_eq!(open(argv), open(plain));
             }
             prop_assert_eq!(commands.companions.len(), plain.companions.len());

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use events::catalogue::{FrameworkRegistered, ToolRegistered};
 use events::job::{CompanionCommand, ResolvedCommands};
-use events::tools::SCENARIO_AXES;
+use events::tools::{SCENARIO_AXES, ToolCode};
 use events::workload::{ScenarioSpec, WorkloadSpec};
 use serde_json::Value;
 
@@ -156,6 +156,7 @@ pub fn resolve_all(inputs: &Inputs<'_>) -> Result<Resolved, Refusal> {
         weights: (weights != workload.model_code).then(|| weights.to_owned()),
         replicas: replicas.count,
         gpus_per_replica: replicas.gpus_each,
+        fetch_argv: serve.fetch_argv,
         companions: serve.companions,
         prompt_source: None,
     };
@@ -167,6 +168,7 @@ pub fn resolve_all(inputs: &Inputs<'_>) -> Result<Resolved, Refusal> {
 struct Serve {
     argv: Vec<String>,
     env: BTreeMap<String, String>,
+    fetch_argv: Vec<String>,
     companions: Vec<CompanionCommand>,
     dangerous: Vec<DangerousArg>,
 }
@@ -190,6 +192,7 @@ fn serve_commands(
     let Inputs { workload, framework, set, .. } = *inputs;
     let mut serve = Serve {
         argv: template::fill("the framework's command", &framework.serve_argv, values)?,
+        fetch_argv: template::fill("the command that fetches the model", &framework.fetch_argv, values)?,
         ..Serve::default()
     };
     let (own, of_sidecars): (BTreeMap<_, _>, BTreeMap<_, _>) = engine
@@ -209,7 +212,7 @@ fn serve_commands(
 
     for companion in &framework.companions {
         let argv = template::fill(&format!("the command of {}", companion.name), &companion.argv, values)?;
-        serve.companions.push(CompanionCommand { name: companion.name.clone(), argv });
+        serve.companions.push(CompanionCommand::of(&companion.name, argv));
     }
     for companion in set.map(|set| set.facts.companions.as_slice()).unwrap_or_default() {
         let code = &companion.framework_code;
@@ -217,7 +220,7 @@ fn serve_commands(
             Refusal::unready("unknown_sidecar", format!("the set needs {code}, which the catalogue has not"))
         })?;
         let prefix = format!("{code}.");
-        let args = of_sidecars
+        let args: BTreeMap<String, Value> = of_sidecars
             .iter()
             .filter_map(|(key, value)| Some((key.strip_prefix(&prefix)?.to_owned(), value.clone())))
             .collect();
@@ -225,10 +228,22 @@ fn serve_commands(
         let style = FlagStyle::parse(&sidecar.flag_style)?;
         let flags = emit(&format!("argument of {code}"), &args, &sidecar.engine_args, style)?;
         argv.extend(flags.argv);
-        serve.companions.push(CompanionCommand { name: code.clone(), argv });
+        serve.companions.push(CompanionCommand {
+            readiness_url: readiness_url(sidecar, &args),
+            readiness_timeout_s: Some(sidecar.readiness_timeout_s),
+            ..CompanionCommand::of(code, argv)
+        });
         serve.take_dangerous(code, flags.dangerous);
     }
     Ok(serve)
+}
+
+/// Where a sidecar says that it is ready, on the port that its arguments name or that it has without them.
+fn readiness_url(sidecar: &FrameworkRegistered, args: &BTreeMap<String, Value>) -> Option<String> {
+    let key = sidecar.readiness_port_arg.as_ref()?;
+    let default = sidecar.engine_args.get(key).map(|arg| &arg.default);
+    let port = args.get(key).or(default)?.as_u64()?;
+    Some(format!("http://127.0.0.1:{port}{}", sidecar.readiness_path))
 }
 
 /// The weights that the framework loads: those that the set of engine arguments was written for, where it is one for
@@ -287,7 +302,11 @@ fn named_args(inputs: &Inputs<'_>) -> Result<BTreeMap<String, Value>, Refusal> {
 
 fn tool_flags(inputs: &Inputs<'_>) -> Result<Emitted, Refusal> {
     let Inputs { workload, scenario, tool, .. } = *inputs;
-    if let Some(axis) = workload.tool_args.keys().find(|key| SCENARIO_AXES.contains(&key.as_str())) {
+    let of_scenarios = |key: &str| match ToolCode::of(&workload.tool_code) {
+        Some(code) => code.is_of_scenarios(key),
+        None => SCENARIO_AXES.contains(&key),
+    };
+    if let Some(axis) = workload.tool_args.keys().find(|key| of_scenarios(key)) {
         return Err(Refusal::invalid(
             "scenario_axis",
             format!("{axis} belongs to the scenario, not to the tool's arguments"),

@@ -138,6 +138,14 @@ fn kyai() {
 }
 
 #[test]
+fn the_cap_on_kyais_answers_is_the_workloads() {
+    let argv = golden(ToolCode::Kyai, "m/a", json!({"max_tokens": 4096}), |_| ());
+    assert!(argv.contains(&"--max-tokens=4096".to_owned()), "{argv:?}");
+    let argv = golden(ToolCode::Kyai, "m/a", json!({}), |_| ());
+    assert!(!argv.iter().any(|element| element.starts_with("--max-tokens")), "{argv:?}");
+}
+
+#[test]
 fn a_default_of_the_control_plane_gives_way_to_the_workload() {
     let timeout = |args: Value| {
         let argv = golden(ToolCode::MetrumbenchAsr, "openai/whisper-tiny", args, |_| ());
@@ -155,6 +163,7 @@ fn an_axis_of_the_scenario_is_not_the_tools_to_change() {
         (ToolCode::MetrumbenchImagegen, "num_images_batch", json!(3)),
         (ToolCode::KvCacheOffload, "num_rounds", json!(7)),
         (ToolCode::GenaiPerf, "streaming", json!(true)),
+        (ToolCode::MetrumbenchLlm, "max_tokens", json!(64)),
     ] {
         let refusal = resolved(&spec(code, "m/a", json!({key: value})), &scenario(code, |_| ())).unwrap_err();
         assert_eq!(refusal.code, "scenario_axis", "{code} {key}");
@@ -185,7 +194,7 @@ proptest! {
     ) {
         let code = ToolCode::ALL[which];
         let scenario = scenario(code, |_| ());
-        let free = |key: &str| !SCENARIO_AXES.contains(&key);
+        let free = |key: &str| !code.is_of_scenarios(key);
         let argument =
             tool(code).args.into_iter().find(|(key, argument)| argument.arg_type == "string" && free(key));
         let args = |value: &str| match &argument {

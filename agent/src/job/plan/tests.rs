@@ -179,7 +179,7 @@ fn the_environments_values_are_filled_too_and_companions_are_started_beside() {
     });
     let plan = planned(commands.clone(), "env=['OLLAMA_HOST']").unwrap();
     assert_eq!(plan.serve[0].env["OLLAMA_HOST"], "127.0.0.1:9001");
-    assert_eq!(plan.companions[0].argv, ["/usr/bin/env", "--http-port=9001"]);
+    assert_eq!(plan.companions[0].0.argv, ["/usr/bin/env", "--http-port=9001"]);
     assert!(refusal(commands, "").contains("OLLAMA_HOST"));
     let forbidden = json!({"serve_argv": ["env"], "companions": [{"name": "x", "argv": ["sh", "-c", "id"]}]});
     assert!(refusal(forbidden, "").contains("not allowed by this host's policy"));

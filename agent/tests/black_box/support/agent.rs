@@ -55,6 +55,15 @@ impl Agent {
         self.env.push((name.into(), value.into()));
     }
 
+    /// Lets jobs set this variable for their model server.
+    pub fn allow_env(&self, name: &str) {
+        let path = self.state().join("agent.toml");
+        let mut policy: toml::Table = std::fs::read_to_string(&path).unwrap().parse().unwrap();
+        let allowed = policy.entry("env").or_insert_with(|| toml::Value::Array(Vec::new()));
+        allowed.as_array_mut().unwrap().push(name.into());
+        std::fs::write(path, policy.to_string()).unwrap();
+    }
+
     /// Its state folder.
     pub fn state(&self) -> PathBuf {
         self.folder.path().join("state")

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use events::catalogue::EngineArgTemplate;
-use events::tools::{SCENARIO_AXES, ToolCode};
+use events::tools::ToolCode;
 use leptos::prelude::*;
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ fn arguments(tool: ToolCode, tools: &[Row]) -> Vec<Argument> {
         .unwrap_or_default()
         .into_iter()
         // Those have their chips.
-        .filter(|(key, _)| !SCENARIO_AXES.contains(&key.as_str()))
+        .filter(|(key, _)| !tool.is_of_scenarios(key))
         .map(|(key, definition)| {
             let own = !definition.dangerous && !shared(&key, &definition);
             Argument { key, definition, own }

@@ -193,8 +193,10 @@ catalogue_row!(
     readiness_path: String = Text,
     readiness_timeout_s: u32 = Int,
     serve_env: Value = Json,
+    fetch_argv: Vec<String> = Json,
     companions: Value = Json,
     sidecar: bool = Bool,
+    readiness_port_arg: Option<String> = Text,
     engine_args: Value = Json,
     container_image: Option<String> = Text,
     container_images: Value = Json,
@@ -260,7 +262,7 @@ impl Projection for Catalogue {
         "catalogue"
     }
     fn version(&self) -> i32 {
-        3
+        4
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
