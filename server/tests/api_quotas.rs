@@ -110,6 +110,28 @@ async fn a_run_whose_jobs_are_too_many_waits_until_others_are_finished() {
 }
 
 #[tokio::test]
+async fn uploads_at_the_same_moment_store_no_more_than_the_quota() {
+    let plane = Plane::start().await;
+    let member = plane.client(Role::Member).await;
+    limit(&plane, Resource::StoredBytes, Some(1000)).await;
+    let files: Vec<Vec<u8>> = (0..8).map(|n| vec![n; 300]).collect();
+    let answers =
+        futures::future::join_all(files.iter().map(|file| async { upload(&member, file).await })).await;
+    let kept = answers.iter().filter(|answer| answer.status == 200).count();
+    assert_eq!(kept, 3, "{:?}", answers.iter().map(|answer| &answer.text).collect::<Vec<_>>());
+    for answer in answers.into_iter().filter(|answer| answer.status != 200) {
+        assert_eq!(answer.refused().code, "quota_reached");
+    }
+    assert_eq!(quota(&member, &plane, "stored_bytes").await["used"], 900);
+    // The same bytes at the same moment count once.
+    let same = vec![9; 80];
+    let answers = futures::future::join_all((0..4).map(|_| upload(&member, &same))).await;
+    assert!(answers.iter().all(|answer| answer.status == 200), "{answers:?}");
+    assert_eq!(quota(&member, &plane, "stored_bytes").await["used"], 980);
+    plane.stop().await;
+}
+
+#[tokio::test]
 async fn people_store_no_more_than_the_quota_and_agents_keep_their_evidence() {
     let plane = Plane::start().await;
     let (agent, held, member) = plane.held_of("h1").await;

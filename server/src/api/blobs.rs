@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::error::Failure;
 use super::extract::{ApiPath, RequestContext};
 use crate::auth::{AgentIdentity, Principal, Visibility};
-use crate::blobs::BlobError;
+use crate::blobs::{BlobError, BlobRef, Received};
 use crate::commands::keep_upload::keep_upload;
 use crate::commands::{RequestMeta, quotas};
 use crate::domain::{Project, decode};
@@ -61,6 +61,12 @@ pub struct Uploaded {
     size: u64,
 }
 
+impl From<BlobRef> for Uploaded {
+    fn from(blob: BlobRef) -> Self {
+        Self { sha256: blob.sha256, size: blob.bytes }
+    }
+}
+
 fn check_name(sha256: &str) -> Result<(), Failure> {
     if is_sha256(sha256) {
         return Ok(());
@@ -78,7 +84,9 @@ pub async fn put(
     body: Body,
 ) -> Result<Json<Uploaded>, Failure> {
     // Whatever the quota: what a job leaves is evidence.
-    store(&state, identity.org(), &sha256, state.config.max_blob_bytes, &headers, body).await
+    let received =
+        receive(&state, identity.org(), &sha256, state.config.max_blob_bytes, &headers, body).await?;
+    Ok(Json(received.keep().await?.into()))
 }
 
 /// Stores a person's bytes, so that a command can name them. Until one does, nobody can read them back.
@@ -93,11 +101,10 @@ pub async fn upload(
     let caller = principal.require(Role::Member)?;
     let most = state.config.max_blob_bytes;
     let most = quotas::room(&state, &caller.org, announced(&headers))?.map_or(most, |room| room.min(most));
-    let stored = store(&state, &caller.org, &sha256, most, &headers, body).await?;
+    let received = receive(&state, &caller.org, &sha256, most, &headers, body).await?;
     let meta =
         RequestMeta { correlation_id: context.correlation_id, idempotency_key: None, now: context.now };
-    keep_upload(&state, &principal, &caller.org, (&sha256, stored.size), meta).await?;
-    Ok(stored)
+    Ok(Json(keep_upload(&state, &principal, &caller.org, received, meta).await?.into()))
 }
 
 /// How long the body is to be, where the request says so.
@@ -105,14 +112,14 @@ fn announced(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok())
 }
 
-async fn store(
+async fn receive(
     state: &AppState,
     org: &str,
     sha256: &str,
     most: u64,
     headers: &HeaderMap,
     body: Body,
-) -> Result<Json<Uploaded>, Failure> {
+) -> Result<Received, Failure> {
     check_name(sha256)?;
     if announced(headers).is_some_and(|length| length > most) {
         return Err(Failure::new(
@@ -128,8 +135,7 @@ async fn store(
         left = left.checked_sub(chunk.len() as u64).ok_or_else(|| format!("more than {most} bytes"))?;
         Ok::<_, String>(chunk)
     });
-    let stored = state.blobs.put(org, sha256, limited).await?;
-    Ok(Json(Uploaded { sha256: stored.sha256, size: stored.bytes }))
+    Ok(state.blobs.receive(org, sha256, limited).await?)
 }
 
 /// Gives a blob to those who may see the project of a job it belongs to. To everybody else it does not exist.

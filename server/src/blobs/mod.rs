@@ -13,7 +13,7 @@ use events::keys::{PLATFORM_ORG, check_code};
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt};
 use object_store::local::LocalFileSystem;
-use object_store::{ObjectStore, ObjectStoreExt, PutPayload, path::Path as StorePath};
+use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload, path::Path as StorePath};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -114,6 +114,19 @@ impl Blobs {
         sha256: &str,
         body: impl Stream<Item = Result<Bytes, E>>,
     ) -> Result<BlobRef, BlobError> {
+        self.receive(org, sha256, body).await?.keep().await
+    }
+
+    /// Receives bytes as they come. They must have the hash that was announced; nobody sees them until they are kept.
+    ///
+    /// # Errors
+    /// See [`BlobError`]; after any error nothing is left.
+    pub async fn receive<E: std::fmt::Display>(
+        &self,
+        org: &str,
+        sha256: &str,
+        body: impl Stream<Item = Result<Bytes, E>>,
+    ) -> Result<Received, BlobError> {
         let path = path_of(org, sha256)?;
         let mut body = std::pin::pin!(body);
         let mut hash = Sha256::new();
@@ -144,25 +157,16 @@ impl Blobs {
             }
             Ok(())
         };
-        let received = received.await;
-        match (upload, received) {
-            (Some(mut upload), Err(error)) => {
-                // What was sent so far is of no use; a store that cannot clean it up now does so by its own rules.
-                let _ = upload.abort().await;
-                return Err(error);
-            }
-            (None, Err(error)) => return Err(error),
-            (Some(mut upload), Ok(())) => {
-                if !part.is_empty() {
-                    upload.put_part(part.freeze().into()).await?;
-                }
-                upload.complete().await?;
-            }
-            (None, Ok(())) => {
-                self.store.put(&path, PutPayload::from_bytes(part.freeze())).await?;
+        let outcome = received.await;
+        let blob = BlobRef { sha256: sha256.to_owned(), bytes };
+        let received = Received { store: self.store.clone(), path, upload, rest: part.freeze(), blob };
+        match outcome {
+            Ok(()) => Ok(received),
+            Err(error) => {
+                received.discard().await;
+                Err(error)
             }
         }
-        Ok(BlobRef { sha256: sha256.to_owned(), bytes })
     }
 
     /// Stores bytes that are at hand.
@@ -237,6 +241,50 @@ impl Blobs {
     /// There is none, or see [`BlobError`].
     pub async fn erase(&self, org: &str, sha256: &str) -> Result<(), BlobError> {
         self.store.delete(&path_of(org, sha256)?).await.map_err(|error| not_found(error, org, sha256))
+    }
+}
+
+/// Bytes that have arrived and are not kept yet.
+#[derive(Debug)]
+#[must_use = "they are kept or discarded"]
+pub struct Received {
+    store: Arc<dyn ObjectStore>,
+    path: StorePath,
+    upload: Option<Box<dyn MultipartUpload>>,
+    /// What is not sent to the store yet.
+    rest: Bytes,
+    blob: BlobRef,
+}
+
+impl Received {
+    /// What they are.
+    pub fn blob(&self) -> &BlobRef {
+        &self.blob
+    }
+
+    /// Keeps them; returns once they are durable.
+    ///
+    /// # Errors
+    /// See [`BlobError`]; after any error nothing new is visible.
+    pub async fn keep(self) -> Result<BlobRef, BlobError> {
+        match self.upload {
+            Some(mut upload) => {
+                if !self.rest.is_empty() {
+                    upload.put_part(self.rest.into()).await?;
+                }
+                upload.complete().await?;
+            }
+            None => drop(self.store.put(&self.path, PutPayload::from_bytes(self.rest)).await?),
+        }
+        Ok(self.blob)
+    }
+
+    /// Throws them away.
+    pub async fn discard(self) {
+        if let Some(mut upload) = self.upload {
+            // A store that cannot clean it up now does so by its own rules.
+            let _ = upload.abort().await;
+        }
     }
 }
 
