@@ -108,11 +108,12 @@ fn sources() -> String {
 
 /// The doc comment of the payload struct behind an event type, in one line.
 fn doc_comment(sources: &str, event_type: &str) -> String {
-    let reference = format!("/// `{event_type}`, see [`");
-    let after =
-        sources.split(&reference).nth(1).unwrap_or_else(|| panic!("{event_type} is not in the catalogue"));
-    let path = after.split('`').next().expect("a path");
-    let name = path.rsplit("::").next().expect("a name");
+    // `JobCreated(Box<job::JobCreated>) = "job.created",`
+    let end = format!(" = \"{event_type}\",");
+    let line = sources.lines().find(|line| line.ends_with(&end));
+    let line = line.unwrap_or_else(|| panic!("{event_type} is not in the catalogue"));
+    let payload = line.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')')).expect("a payload").0;
+    let name = payload.rsplit("::").next().expect("a name").trim_end_matches('>');
     let lines: Vec<&str> = sources.lines().collect();
     let at = lines
         .iter()
