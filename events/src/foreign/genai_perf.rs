@@ -6,11 +6,18 @@ use serde_json::Value;
 use super::fields::Fields;
 use super::{ForeignError, ForeignFigures, ForeignResult, Format, Load, Spread};
 
+/// How far the tokens that were counted may be from those that the server says it sent, as a part of these.
+const MOST_APART: f64 = 0.1;
+
 /// Reads a result.
 pub(super) fn read(value: &Value, format: Format) -> Result<ForeignResult, ForeignError> {
     let file = Fields::of(value, "")?;
     if format == Format::Aiperf && file.flag("was_cancelled")? == Some(true) {
         return Err(file.wrong("was_cancelled", "the run was cancelled: its figures are of a part of it"));
+    }
+    if format == Format::Aiperf && file.flag("is_complete")? == Some(false) {
+        let why = file.text("incomplete_reason")?.unwrap_or_else(|| "it does not say why".to_owned());
+        return Err(file.wrong("is_complete", format!("the run ended before it was whole: {why}")));
     }
     let latency = time(&file, "request_latency")?;
     let response_time_ms = file.required("request_latency", latency)?;
@@ -34,8 +41,24 @@ pub(super) fn read(value: &Value, format: Format) -> Result<ForeignResult, Forei
         ..ForeignFigures::default()
     };
     file.required("request_throughput", figures.requests_per_second)?;
+    if let Some(served) = total(&file, "total_usage_completion_tokens", &["tokens"])? {
+        counted_alike(&file, figures.completion_tokens_total, served)?;
+    }
     let tool_code = format.tool_code().to_owned();
     Ok(ForeignResult { tool_code, load: load(&file)?, figures, ..ForeignResult::default() })
+}
+
+/// A tokenizer that is not the model's makes every figure of tokens wrong: AIPerf counts with its own unless told otherwise.
+fn counted_alike(file: &Fields<'_>, counted: Option<u64>, served: u64) -> Result<(), ForeignError> {
+    let Some(counted) = counted else { return Ok(()) };
+    if counted.abs_diff(served) as f64 <= served as f64 * MOST_APART {
+        return Ok(());
+    }
+    let what = format!(
+        "{counted} tokens were counted where the server says that it sent {served}: measure with --use-server-token-count, or \
+         with the model's own tokenizer"
+    );
+    Err(file.wrong("total_osl", what))
 }
 
 /// The configuration has moved about between versions: what is found is used, and what is not is left to the person.
@@ -44,9 +67,20 @@ fn load(file: &Fields<'_>) -> Result<Load, ForeignError> {
     let axis = |pointers: &[&str]| {
         pointers
             .iter()
-            .find_map(|pointer| config.pointer(pointer).and_then(Value::as_u64))
-            .and_then(|number| u32::try_from(number).ok())
+            .find_map(|pointer| config.pointer(pointer).and_then(whole))
             .filter(|number| *number > 0)
+    };
+    // AIPerf from 0.13 on: phases one after another, of which one is measured, and lengths as distributions.
+    let phases = config["phases"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut measured = phases.iter().filter(|phase| phase["kind"] == "profiling");
+    let concurrency = match (measured.next(), measured.next()) {
+        (Some(phase), None) => whole(&phase["concurrency"]).filter(|number| *number > 0),
+        _ => None,
+    };
+    let length = |of: &str| {
+        let length = config.pointer(&format!("/datasets/0/prompts/{of}"))?;
+        let fixed = length["stddev"].as_f64().is_none_or(|deviation| deviation == 0.0);
+        whole(&length["mean"]).filter(|number| fixed && *number > 0)
     };
     let words = |pointers: &[&str]| {
         let found = pointers.iter().find_map(|pointer| match config.pointer(pointer)? {
@@ -59,26 +93,39 @@ fn load(file: &Fields<'_>) -> Result<Load, ForeignError> {
     };
     Ok(Load {
         tool_version: file.text("aiperf_version")?,
-        model_id: words(&["/model_names", "/model", "/endpoint/model_names", "/endpoint/model"]),
+        model_id: words(&["/model_names", "/model", "/endpoint/model_names", "/endpoint/model"]).or_else(
+            || config.pointer("/models/items/1").is_none().then(|| words(&["/models/items/0/name"]))?,
+        ),
         date: file.text("start_time")?,
         concurrency: axis(&[
             "/perf_analyzer/stimulus/concurrency",
             "/loadgen/concurrency",
             "/concurrency",
             "/profiling/concurrency",
-        ]),
+        ])
+        .or(concurrency),
         request_rate: None,
         input_sequence_length: axis(&[
             "/input/synthetic_tokens/mean",
             "/input/prompt/input_tokens/mean",
             "/synthetic_input_tokens_mean",
-        ]),
+        ])
+        .or_else(|| length("isl")),
         output_sequence_length: axis(&[
             "/input/output_tokens/mean",
             "/input/prompt/output_tokens/mean",
             "/output_tokens_mean",
-        ]),
+        ])
+        .or_else(|| length("osl")),
     })
+}
+
+/// A whole number, however it is written.
+fn whole(value: &Value) -> Option<u32> {
+    value
+        .as_f64()
+        .filter(|number| number.fract() == 0.0 && (0.0..=4_294_967_295.0).contains(number))
+        .map(|n| n as u32)
 }
 
 /// A metric with its unit.

@@ -153,6 +153,72 @@ fn file_as_aiperf(file: &Value) -> Value {
     file
 }
 
+/// What AIPerf 0.13.0 wrote, see `captures/README.md`.
+fn captured(name: &str) -> Value {
+    let text = match name {
+        "aiperf" => include_str!("captures/aiperf-0.13.0.json"),
+        _ => include_str!("captures/aiperf-0.13.0-other-tokenizer.json"),
+    };
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn what_aiperf_writes_is_read_with_the_load_that_its_configuration_names() {
+    let result = one(Format::Aiperf, &captured("aiperf"));
+    let load = &result.load;
+    assert_eq!((load.tool_version.as_deref(), load.model_id.as_deref()), (Some("0.13.0"), Some("sim")));
+    assert_eq!(
+        (load.concurrency, load.input_sequence_length, load.output_sequence_length),
+        (Some(4), Some(64), Some(32))
+    );
+    let figures = &result.figures;
+    assert_eq!((figures.requests_succeeded, figures.completion_tokens_total), (Some(40), Some(1280)));
+    assert_eq!(figures.prompt_tokens_total, Some(2133));
+    let (window, rate) = (figures.window_s.unwrap(), figures.completion_tokens_per_second.unwrap());
+    // Its duration and the one that it divides by differ by some milliseconds.
+    assert!((1280.0 / window / rate - 1.0).abs() < 0.01, "{window} {rate}");
+    // The server waits 50 ms, and then 5 ms a token.
+    let (ttft, itl) = (figures.ttft_ms.clone().unwrap(), figures.tpot_excl_first_ms.clone().unwrap());
+    assert!((50.0..60.0).contains(&ttft.p50.unwrap()) && (4.5..5.5).contains(&itl.p50.unwrap()));
+    assert!((205.0..230.0).contains(&figures.response_time_ms.clone().unwrap().p50.unwrap()));
+    assert_eq!(figures.tpot_ms, None);
+}
+
+#[test]
+fn tokens_that_another_tokenizer_counted_are_no_figures_of_the_model() {
+    let error = read(Format::Aiperf, captured("other").to_string().as_bytes()).unwrap_err();
+    assert_eq!(error.place, "total_osl");
+    assert!(error.message.contains("2560 tokens") && error.message.contains("1280"), "{}", error.message);
+    // A few more or less are what the end of an answer makes.
+    let mut file = captured("aiperf");
+    file["total_usage_completion_tokens"]["avg"] = json!(1300.0);
+    one(Format::Aiperf, &file);
+}
+
+#[test]
+fn a_load_that_varies_is_not_named() {
+    let mut file = captured("aiperf");
+    file["input_config"]["datasets"][0]["prompts"]["isl"]["stddev"] = json!(8.0);
+    let warmup = json!({"name": "warmup", "kind": "warmup", "concurrency": 2});
+    file["input_config"]["phases"].as_array_mut().unwrap().insert(0, warmup);
+    let load = one(Format::Aiperf, &file).load;
+    assert_eq!((load.concurrency, load.input_sequence_length), (Some(4), None));
+    let again = file["input_config"]["phases"][1].clone();
+    file["input_config"]["phases"].as_array_mut().unwrap().push(again);
+    file["input_config"]["models"]["items"].as_array_mut().unwrap().push(json!({"name": "other"}));
+    let load = one(Format::Aiperf, &file).load;
+    assert_eq!((load.concurrency, load.model_id), (None, None));
+}
+
+#[test]
+fn an_aiperf_run_that_did_not_get_to_its_end_is_no_result() {
+    let mut file = captured("aiperf");
+    file["is_complete"] = json!(false);
+    file["incomplete_reason"] = json!("records stalled");
+    let error = read(Format::Aiperf, file.to_string().as_bytes()).unwrap_err();
+    assert!(error.place == "is_complete" && error.message.contains("records stalled"), "{}", error.message);
+}
+
 #[test]
 fn a_cancelled_aiperf_run_is_no_result() {
     let mut file = file_as_aiperf(&genai_perf());
