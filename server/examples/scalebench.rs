@@ -52,6 +52,10 @@ const MODELS: [&str; 10] = [
 const FRAMEWORKS: [(&str, &str); 4] =
     [("vllm", "0.11"), ("sglang", "0.5"), ("trt-llm", "1.0"), ("tgi", "3.3")];
 const SERVERS: u32 = 20;
+/// What the reporting page's charts ask for.
+const CHARTED: &str = "select=job,org,project_code,workload_code,run_number,scenario_code,model_code,framework_code,\
+    framework_version,quantization,config_code,hostname,gpu_name,gpu_count,concurrency,output_tokens_per_second,\
+    ttft_p99_ms&model_code=eq.{model}&order=finished_at.desc.nullslast,job.asc&limit=2000";
 
 fn row(figure: &str, value: String, aim: &str) {
     println!("| {figure} | {value} | {aim} |");
@@ -299,7 +303,8 @@ fn run_of(workload: u32, run: u32, seconds: u32) -> [Vec<(StreamKey, Vec<NewEven
     for (ordinal, (&concurrency, code)) in SCENARIOS.iter().zip(&codes).enumerate() {
         let job = key.job(code);
         let stream = job.stream();
-        let start = 100.0 + (ordinal as f64 + f64::from(run) * 10.0) * (window + 30.0);
+        let start =
+            100.0 + (ordinal as f64 + f64::from(run) * 10.0) * (window + 30.0) + f64::from(workload) * 0.01;
         let seed = u64::from(workload) << 32 | u64::from(run) << 8 | ordinal as u64;
         let tokens = (1000.0 * f64::from(concurrency).powf(0.8) * (0.9 + 0.2 * chance(seed)) * window) as u64;
         let created = JobCreated {
@@ -440,18 +445,34 @@ async fn queries(read: &Read) {
         (
             "reporting page: a model, concurrency ≥ 8, sorted by throughput, first 50 of an exact count",
             "v_benchmark_results",
-            "model_code=eq.{model}&concurrency=gte.8&order=output_tokens_per_second.desc.nullslast&limit=50",
+            "model_code=eq.{model}&concurrency=gte.8&order=output_tokens_per_second.desc.nullslast,job.asc&limit=50",
         ),
         (
             "reporting page: a model and framework, sorted by TTFT, first 50 of an exact count",
             "v_benchmark_results",
-            "model_code=eq.{model}&framework_code=eq.vllm&order=ttft_p99_ms.asc.nullslast&limit=50",
+            "model_code=eq.{model}&framework_code=eq.vllm&order=ttft_p99_ms.asc.nullslast,job.asc&limit=50",
         ),
         (
-            "reporting page: nothing filtered, newest first, first 50 of an exact count",
+            "reporting page: a model, finished last, first 50 of an exact count",
             "v_benchmark_results",
-            "order=recorded_at.desc&limit=50",
+            "model_code=eq.{model}&order=finished_at.desc.nullslast,job.asc&limit=50",
         ),
+        (
+            "reporting page: as it opens, finished last, first 50 of an exact count",
+            "v_benchmark_results",
+            "order=finished_at.desc.nullslast,job.asc&limit=50",
+        ),
+        (
+            "reporting page: the runs of a workload, by throughput, first 50 of an exact count",
+            "v_benchmark_results",
+            "workload_code=eq.w{nth}&order=output_tokens_per_second.desc.nullslast,job.asc&limit=50",
+        ),
+        (
+            "reporting page: a model with a bound on TTFT, by energy efficiency, first 50 of an exact count",
+            "v_benchmark_results",
+            "model_code=eq.{model}&ttft_p99_ms=lt.301&order=output_tokens_per_joule.desc.nullslast,job.asc&limit=50",
+        ),
+        ("charts: the newest 2000 of a model", "v_benchmark_results", CHARTED),
         ("leaderboard: throughput, first 50", "v_leaderboard", "limit=50"),
         (
             "leaderboard: sustainability of a model",
@@ -464,7 +485,7 @@ async fn queries(read: &Read) {
         for nth in 0..60 {
             let model: String =
                 url::form_urlencoded::byte_serialize(MODELS[nth % MODELS.len()].as_bytes()).collect();
-            let query = query.replace("{model}", &model);
+            let query = query.replace("{model}", &model).replace("{nth}", &nth.to_string());
             let began = Instant::now();
             let (status, headers, body) = read.ask(&ada, view, &query, exact).await;
             waits.push(began.elapsed().as_secs_f64() * 1e3);

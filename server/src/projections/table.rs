@@ -28,12 +28,19 @@ pub trait Row: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'sta
     /// Whether old versions of a row are kept, by position: the columns `valid_from` and `valid_to`.
     const VERSIONED: bool = false;
 
+    /// The column that holds a number to which changes are added, see [`Table::add`]: such rows are written blindly.
+    const TALLY: Option<&'static str> = None;
+
     /// The columns, in the order of the struct's fields.
     fn columns() -> Vec<Column>;
     /// This row's key.
     fn key(&self) -> Self::Key;
     /// The project whose visibility this row follows, and where that is kept.
     fn access(&mut self) -> Option<Access<'_>> {
+        None
+    }
+    /// The number in the column [`Row::TALLY`].
+    fn tally(&mut self) -> Option<&mut i64> {
         None
     }
     /// `valid_from` and `valid_to`, where versions are kept.
@@ -168,6 +175,16 @@ impl<R: Row> Table<R> {
             }
         }
         self.rows.insert(key, Slot { row: Some(row), dirty: true });
+    }
+
+    /// Adds to the number in the row with this row's key; makes it with that number where there is none. Nothing is
+    /// loaded for it: what is held are the changes since the last write.
+    pub fn add(&mut self, row: R, by: i64) {
+        let slot = self.rows.entry(row.key()).or_insert(Slot { row: None, dirty: true });
+        slot.dirty = true;
+        if let Some(number) = slot.row.get_or_insert(row).tally() {
+            *number += by;
+        }
     }
 
     /// Ends the row's last version at `position`: from there on there is no such row.
@@ -310,10 +327,13 @@ impl<R: Row> Table<R> {
             .columns
             .iter()
             .filter(|c| !key.contains(&c.name.as_str()))
-            .map(|c| format!("{0} = excluded.{0}", c.name))
+            .map(|c| match R::TALLY == Some(c.name.as_str()) {
+                true => format!("{0} = t.{0} + excluded.{0}", c.name),
+                false => format!("{0} = excluded.{0}", c.name),
+            })
             .collect();
         format!(
-            "insert into {} ({}) select {} from rows from ({}) as u({}) on conflict ({}) do update set {}",
+            "insert into {} as t ({}) select {} from rows from ({}) as u({}) on conflict ({}) do update set {}",
             Self::relation(generation),
             self.column_list(),
             casts.join(", "),
@@ -399,6 +419,9 @@ impl<R: Row> AnyTable for Table<R> {
                 }
                 query.execute(&mut *conn).await?;
                 rows = rest;
+            }
+            if R::TALLY.is_some() {
+                self.rows.clear();
             }
             Ok(())
         })

@@ -1,5 +1,6 @@
 //! The stable views: what the API calls them, their columns, and the tables they are made of.
 
+mod kyai;
 mod leaderboard;
 mod people;
 mod telemetry;
@@ -18,6 +19,7 @@ use super::models::prompt_sources::{CalibrationRow, PromptSourceRow};
 use super::models::quotas::QuotaRow;
 use super::models::registry;
 use super::models::result::ResultRow;
+use super::models::result_counts::CountRow;
 use super::models::runs::{FlagRow, RunRow};
 use super::models::saved_views::SavedViewRow;
 use super::models::scenarios::ScenarioRow;
@@ -78,6 +80,15 @@ pub fn all() -> &'static [ViewDef] {
 /// The view the API serves under this name.
 pub fn served(name: &str) -> Option<&'static ViewDef> {
     all().iter().find(|v| v.served && v.name == name)
+}
+
+/// The view whose rows say in their column `n` how many rows this view has of each kind, where there is one.
+pub fn counts_of(view: &ViewDef) -> Option<&'static ViewDef> {
+    let counts = match view.name {
+        "v_benchmark_results" => "v_benchmark_result_counts",
+        _ => return None,
+    };
+    all().iter().find(|v| v.name == counts)
 }
 
 /// The projections that fill a view's tables.
@@ -200,8 +211,9 @@ fn build() -> Vec<ViewDef> {
         "v_kv_cache_offload_outputs_history",
     ));
     views.extend(versioned::<ExternalRow<Kyai>>("v_kyai_outputs", "v_kyai_outputs_history"));
-    views.extend(kyai_leaderboard());
+    views.extend(kyai::leaderboard());
     views.extend(versioned::<ResultRow>("v_benchmark_results", "v_benchmark_results_history"));
+    views.push(ViewDef { served: false, ..plain::<CountRow>("v_benchmark_result_counts") });
     views.extend(people::views());
     views
 }
@@ -233,58 +245,6 @@ fn servers() -> ViewDef {
 fn saved_views() -> ViewDef {
     let view = plain::<SavedViewRow>("v_saved_views");
     ViewDef { select: format!("{} where not removed", view.select), ..view }
-}
-
-/// Candidates by their best score on the same questions with the same prompts; equal scores by latency. What was
-/// simulated, doubted or did not complete has no rank.
-fn kyai_leaderboard() -> [ViewDef; 2] {
-    let then = kyai_ranks(|row| {
-        let at = "(select nullif(current_setting('app.as_of', true), '')::bigint)";
-        format!("{row}.valid_from <= {at} and ({row}.valid_to is null or {row}.valid_to > {at})")
-    });
-    let now = kyai_ranks(|row| format!("{row}.valid_to is null"));
-    [
-        ViewDef { name: "v_kyai_leaderboard_history", served: false, ..then },
-        ViewDef { history: Some(History::Versions("v_kyai_leaderboard_history")), ..now },
-    ]
-}
-
-/// The ranks among the rows for which `holds` is the condition.
-fn kyai_ranks(holds: impl Fn(&str) -> String) -> ViewDef {
-    let own: Vec<Column> = shown(ExternalRow::<Kyai>::columns())
-        .into_iter()
-        .filter(|c| {
-            !matches!(c.name.as_str(), "valid_from" | "valid_to" | "tool_argv" | "simulated" | "imported")
-        })
-        .collect();
-    let same = "dataset, dataset_sha256, generation_prompt_sha256, judge_prompt_sha256";
-    let order = "kyai_score desc, response_time_avg_ms asc nulls last";
-    let mut columns = vec![column("rank", Kind::Int)];
-    columns.extend(own.clone());
-    let names = selected(&own, "b.");
-    ViewDef {
-        name: "v_kyai_leaderboard",
-        select: format!(
-            "select rank() over (partition by {same} order by {order}) as rank, {names}, 0::bigint as valid_from,
-                    null::bigint as valid_to
-               from (select distinct on ({same}, model_code, framework_code, framework_version, quantization) k.*
-                       from {{kyai_outputs}} k
-                      where {} and not k.simulated
-                        and exists (select 1 from {{benchmark_results}} r
-                                     where r.job = k.job and {} and r.status = 'completed'
-                                       and not r.suspicious)
-                      order by {same}, model_code, framework_code, framework_version, quantization, {order},
-                               position) b",
-            holds("k"),
-            holds("r")
-        ),
-        columns,
-        tables: vec!["kyai_outputs", "benchmark_results"],
-        invoker: true,
-        history: None,
-        served: true,
-        ranked: false,
-    }
 }
 
 /// The prompt libraries alone.

@@ -54,6 +54,15 @@ impl Node<'_> {
             Self::Test { .. } => 1,
         }
     }
+
+    /// Adds the columns that it names.
+    pub fn names<'n>(&'n self, names: &mut Vec<&'n str>) {
+        match self {
+            Self::And(nodes) | Self::Or(nodes) => nodes.iter().for_each(|node| node.names(names)),
+            Self::Not(node) => node.names(names),
+            Self::Test { column, .. } => names.push(&column.name),
+        }
+    }
 }
 
 /// `[not.]op.value` for a column.

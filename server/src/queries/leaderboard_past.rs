@@ -8,7 +8,6 @@ use serde_json::{Value as Json, json};
 use sqlx::{PgConnection, Row};
 
 use super::QueryError;
-use super::grammar::Node;
 use super::leaderboard::{MOST_ENTRIES, Ranked, mentions};
 use super::params::Query;
 use super::sql::{Statement, Value, expression};
@@ -89,7 +88,7 @@ fn results_then(
     let mut then = query.clone();
     then.filter.retain(|node| !mentions(node, "category") && !mentions(node, "suspicious"));
     let mut names = Vec::new();
-    then.filter.iter().for_each(|node| named(node, &mut names));
+    then.filter.iter().for_each(|node| node.names(&mut names));
     let known = |name: &str| name != "position" && results.columns.iter().any(|c| c.name == name);
     if let Some(name) = names.iter().find(|name| !known(name)) {
         return Err(QueryError::new(
@@ -105,15 +104,6 @@ fn results_then(
         .sql
         .push_str(&format!(" and status = 'completed' and not imported limit {}) r", MOST_ENTRIES + 1));
     Ok(statement)
-}
-
-/// The columns that a condition names.
-fn named<'q>(node: &'q Node<'_>, names: &mut Vec<&'q str>) {
-    match node {
-        Node::And(nodes) | Node::Or(nodes) => nodes.iter().for_each(|node| named(node, names)),
-        Node::Not(node) => named(node, names),
-        Node::Test { column, .. } => names.push(&column.name),
-    }
 }
 
 /// These columns of a result and whether it was simulated, as one text that sorts.

@@ -5,7 +5,7 @@ use super::params::{AS_OF, Query};
 use super::past;
 use crate::auth::Visibility;
 use crate::projections::Column;
-use crate::projections::views::{History, ViewDef};
+use crate::projections::views::{History, ViewDef, counts_of};
 
 /// SQL with its values, all of them text that is cast where it stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -89,9 +89,23 @@ pub fn plan(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> State
 
 /// How many rows a query has without its limits.
 pub fn count(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> Statement {
+    if let Some(counts) = counts_of(view).filter(|counts| query.as_of.is_none() && counts_all(counts, query))
+    {
+        let mut statement =
+            Statement { sql: "select coalesce(sum(n), 0)::bigint from ".to_owned(), values: Vec::new() };
+        statement.source(counts, visibility, query);
+        return statement;
+    }
     let mut statement = Statement { sql: "select count(*) from ".to_owned(), values: Vec::new() };
     statement.source(view, visibility, query);
     statement
+}
+
+/// Whether a view that says how many rows there are of each kind knows everything that a query filters by.
+fn counts_all(counts: &ViewDef, query: &Query<'_>) -> bool {
+    let mut names = Vec::new();
+    query.filter.iter().for_each(|node| node.names(&mut names));
+    names.iter().all(|name| *name != "n" && counts.columns.iter().any(|column| column.name == *name))
 }
 
 /// The rows of a table, as JSON, that the reader may see, that were there at a position, and that have changed since.
@@ -256,6 +270,26 @@ mod tests {
         );
         assert!(statement.sql.contains("\"status\" = $3::text::text order by \"job\" desc nulls last"));
         assert_eq!(statement.values[2], Value::Text(Some("running".into())));
+    }
+
+    #[test]
+    fn results_are_counted_by_kind_where_the_filters_ask_for_nothing_finer() {
+        let view = served("v_benchmark_results").unwrap();
+        let counted = |raw: &str| {
+            let query = Query::parse(view, raw).unwrap();
+            count(view, &Principal::Anonymous.visibility(), &query).sql.contains("result_counts")
+        };
+        assert!(
+            counted("") && counted("or=(status.eq.completed,not.and(model_code.like.x*,concurrency.gt.4))")
+        );
+        for finer in [
+            "run_number=eq.1",
+            "or=(status.eq.completed,energy_j.gt.1)",
+            "as_of=5",
+            "status=eq.completed&as_of=5",
+        ] {
+            assert!(!counted(finer), "{finer}");
+        }
     }
 
     proptest! {

@@ -14,6 +14,7 @@ pub mod projects;
 pub mod prompt_sources;
 pub mod quotas;
 pub mod result;
+pub mod result_counts;
 pub mod result_figures;
 pub mod result_rows;
 pub mod results;

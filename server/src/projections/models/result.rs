@@ -228,11 +228,13 @@ impl Row for ResultRow {
     const KEY: &'static [&'static str] = &["job"];
     // The reporting page's usual orders, each from the better end, and what its usual filters are counted by.
     const INDEXES: &'static [&'static str] = &[
+        "finished_at desc nulls last",
         "recorded_at",
         "output_tokens_per_second desc nulls last",
         "ttft_p99_ms",
         "output_tokens_per_joule desc nulls last",
         "cost_per_million_output_tokens_usd",
+        "workload_code, run_number",
         "model_code, framework_code, concurrency, status, simulated, suspicious, org, visibility, owner",
     ];
     const VERSIONED: bool = true;

@@ -20,6 +20,7 @@ use super::jobs::job_of;
 use super::leaderboard::{self, BoardRow};
 use super::outputs::{Asr, Imagegen, Llm, OutputRow, Vlm};
 use super::result::ResultRow;
+use super::result_counts::CountRow;
 use super::result_figures::ResultFigures;
 use super::result_rows::{MINUTE_US, Measured, PowerRow, ResultJobRow, ResultServerRow, window_end};
 use super::telemetry_series::start_of;
@@ -45,6 +46,7 @@ pub struct Results {
     kyai: Table<ExternalRow<Kyai>>,
     results: Table<ResultRow>,
     boards: Table<BoardRow>,
+    counts: Table<CountRow>,
 }
 
 /// Where the leaderboard keeps a job's results.

@@ -7,10 +7,12 @@ use events::keys::ImportKey;
 use super::super::access;
 use super::super::jobs::job_of;
 use super::super::result::ResultRow;
+use super::super::result_counts::CountRow;
 use super::super::result_rows::{ResultServerRow, window, window_end};
 use super::super::servers::gpu_summary;
 use super::super::telemetry_series::start_of;
 use super::{MINUTE_US, Results};
+use crate::projections::table::Table;
 use crate::projections::{AnyTable, FoldError, Projection};
 
 impl Projection for Results {
@@ -18,7 +20,7 @@ impl Projection for Results {
         "results"
     }
     fn version(&self) -> i32 {
-        7
+        8
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -60,6 +62,7 @@ impl Projection for Results {
             &mut self.kyai,
             &mut self.results,
             &mut self.boards,
+            &mut self.counts,
         ]
     }
 
@@ -147,8 +150,28 @@ impl Projection for Results {
             self.kyai.set_visibility(org, code, &visibility);
             self.results.set_visibility(org, code, &visibility);
             self.boards.set_visibility(org, code, &visibility);
+            self.counts.set_visibility(org, code, &visibility);
             return Ok(());
         }
+        // Telemetry changes figures, not what kind of result it is.
+        let result = match recorded.stream.kind() {
+            "job" | "import" => Some(recorded.stream.to_string()),
+            _ => None,
+        };
+        let kind = |results: &Table<ResultRow>| Some(CountRow::of(results.get(result.as_ref()?)?));
+        let before = kind(&self.results);
+        self.fold_one(recorded, event)?;
+        let after = kind(&self.results);
+        if before != after {
+            before.into_iter().for_each(|row| self.counts.add(row, -1));
+            after.into_iter().for_each(|row| self.counts.add(row, 1));
+        }
+        Ok(())
+    }
+}
+
+impl Results {
+    fn fold_one(&mut self, recorded: &Recorded, event: &Event) -> Result<(), FoldError> {
         let position = recorded.position;
         match event {
             Event::ProjectCreated(_) => Ok(()),
