@@ -55,11 +55,14 @@ pub fn block_on<F: Future<Output = Result<i32, Refusal>>>(
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let threads = common.threads.map_or((cores / 4).clamp(1, 4), usize::from);
     let runtime = match threads {
-        1 => tokio::runtime::Builder::new_current_thread()
-            .on_thread_park(wake::before_park)
-            .on_thread_unpark(wake::after_park)
-            .enable_all()
-            .build(),
+        1 => {
+            wake::be_punctual();
+            tokio::runtime::Builder::new_current_thread()
+                .on_thread_park(wake::before_park)
+                .on_thread_unpark(wake::after_park)
+                .enable_all()
+                .build()
+        }
         _ => tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build(),
     };
     let result = match (watching, runtime) {
