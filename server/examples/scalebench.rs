@@ -3,7 +3,8 @@
 //! `cargo run --release -p benchtrail-server --example scalebench`. Sizes: SCALE_RESULTS (50,000) and SCALE_SAMPLES (ten a
 //! result); the whole is SCALE_RESULTS=1000000 SCALE_SAMPLES=10000000. One run in ten has telemetry, ten samples a second,
 //! as long as its jobs take. First the log is written, then every view is built from it as after an update of the program.
-//! The database is about 20 GB then, in `TMPDIR`'s folder.
+//! The database is about 20 GB then, in `/tmp`. `SCALE_EXPLAIN=50` prints the plans of the queries that took longer than so many
+//! milliseconds.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -22,6 +23,7 @@ use events::keys::{ProjectKey, RunKey, ServerKey, StreamKey};
 use events::project::{ProjectCreated, ProjectVisibility};
 use events::run::{RunCreated, RunFinished, RunOutcome};
 use events::server_host::{GpuInfo, HostCapabilities, ServerCapabilitiesReported, ServerRegistered};
+use events::summary::Summary;
 use events::telemetry::{CpuSample, GpuSample, SystemSample, TelemetrySample, TelemetrySampled};
 use events::tool_output::{ToolInvocation, ToolOutputRecorded};
 use events::workload::{ScenarioDefined, ScenarioSpec, WorkloadCreated, WorkloadSpec};
@@ -52,6 +54,8 @@ const MODELS: [&str; 10] = [
 const FRAMEWORKS: [(&str, &str); 4] =
     [("vllm", "0.11"), ("sglang", "0.5"), ("trt-llm", "1.0"), ("tgi", "3.3")];
 const SERVERS: u32 = 20;
+/// The jobs that ended last, as the page asks for them.
+const ENDED: &str = "status=in.(completed,failed,cancelled)&order=finished_at.desc.nullslast&limit=14";
 /// What the reporting page's charts ask for.
 const CHARTED: &str = "select=job,org,project_code,workload_code,run_number,scenario_code,model_code,framework_code,\
     framework_version,quantization,config_code,hostname,gpu_name,gpu_count,concurrency,output_tokens_per_second,\
@@ -79,14 +83,19 @@ async fn main() {
     let results = size("SCALE_RESULTS", 50_000);
     let samples = size("SCALE_SAMPLES", results * 10);
     // Durability on: figures of a database that keeps what it says.
-    let cluster = Cluster::start_with(&[
+    let mut settings = vec![
         "shared_buffers=1GB",
         "max_wal_size=8GB",
         "work_mem=32MB",
         "maintenance_work_mem=512MB",
         "checkpoint_timeout=30min",
-    ])
-    .await;
+    ];
+    let explained = std::env::var("SCALE_EXPLAIN").ok();
+    let slow = format!("auto_explain.log_min_duration={}", explained.as_deref().unwrap_or("-1"));
+    if explained.is_some() {
+        settings.extend(["session_preload_libraries=auto_explain", &slow]);
+    }
+    let cluster = Cluster::start_with(&settings).await;
     let url = cluster.database("scale").await;
     let log = cluster.log("scale").await;
     println!("| figure | value | aim |");
@@ -103,7 +112,11 @@ async fn main() {
     sqlx::raw_sql("vacuum analyze").execute(&mut cluster_owner(&read).await).await.unwrap();
     eprintln!("vacuumed in {:.0} s", began.elapsed().as_secs_f64());
     sizes(&read, samples).await;
+    let before = cluster.server_log().len();
     queries(&read).await;
+    if explained.is_some() {
+        eprintln!("{}", &cluster.server_log()[before..]);
+    }
     exports(&read).await;
 }
 
@@ -327,7 +340,7 @@ fn run_of(workload: u32, run: u32, seconds: u32) -> [Vec<(StreamKey, Vec<NewEven
                 exit_code: Some(0),
                 summary_sha256: "ab".repeat(32),
             },
-            summary: summary(window, tokens, false),
+            summary: told(window, tokens, 0.5 + chance(seed ^ 0xa5a5)),
         };
         let claimed = JobClaimed { attempt: 1, agent: server.agent(), lease_s: 60 };
         let serving = JobServing {
@@ -376,6 +389,31 @@ fn run_of(workload: u32, run: u32, seconds: u32) -> [Vec<(StreamKey, Vec<NewEven
     let finished = RunFinished { outcome: RunOutcome::Completed, completed: 8, failed: 0, cancelled: 0 };
     ends.push((stream.clone(), vec![event(&stream, 1e7, &Event::RunFinished(finished))]));
     [writes, ends]
+}
+
+/// A summary whose latencies are so many times the usual: no two jobs are alike.
+fn told(window: f64, tokens: u64, times: f64) -> Summary {
+    let mut told = summary(window, tokens, false);
+    let figures = &mut told.figures;
+    for spread in
+        [&mut figures.ttft_ms, &mut figures.tpot_ms, &mut figures.response_time_ms].into_iter().flatten()
+    {
+        for figure in [
+            &mut spread.min,
+            &mut spread.max,
+            &mut spread.avg,
+            &mut spread.p50,
+            &mut spread.p90,
+            &mut spread.p95,
+            &mut spread.p99,
+        ]
+        .into_iter()
+        .flatten()
+        {
+            *figure *= times;
+        }
+    }
+    told
 }
 
 fn sampled(stream: &StreamKey, start: f64, nth: u32, samples: u32) -> NewEvent {
@@ -470,9 +508,20 @@ async fn queries(read: &Read) {
         (
             "reporting page: a model with a bound on TTFT, by energy efficiency, first 50 of an exact count",
             "v_benchmark_results",
-            "model_code=eq.{model}&ttft_p99_ms=lt.301&order=output_tokens_per_joule.desc.nullslast,job.asc&limit=50",
+            "model_code=eq.{model}&ttft_p99_ms=lt.250&order=output_tokens_per_joule.desc.nullslast,job.asc&limit=50",
         ),
         ("charts: the newest 2000 of a model", "v_benchmark_results", CHARTED),
+        ("jobs page: what ended last", "v_jobs", ENDED),
+        (
+            "jobs page: what runs, and how much that is",
+            "v_jobs",
+            "status=eq.running&order=claimed_at.asc&limit=200",
+        ),
+        (
+            "run page: its jobs",
+            "v_jobs",
+            "org=eq.acme&project_code=eq.p0&workload_code=eq.w{nth}&run_number=eq.7&order=ordinal.asc&limit=1000",
+        ),
         ("leaderboard: throughput, first 50", "v_leaderboard", "limit=50"),
         (
             "leaderboard: sustainability of a model",

@@ -89,8 +89,7 @@ pub fn plan(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> State
 
 /// How many rows a query has without its limits.
 pub fn count(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> Statement {
-    if let Some(counts) = counts_of(view).filter(|counts| query.as_of.is_none() && counts_all(counts, query))
-    {
+    if let Some(counts) = counts_by_kind(view, query) {
         let mut statement =
             Statement { sql: "select coalesce(sum(n), 0)::bigint from ".to_owned(), values: Vec::new() };
         statement.source(counts, visibility, query);
@@ -99,6 +98,26 @@ pub fn count(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> Stat
     let mut statement = Statement { sql: "select count(*) from ".to_owned(), values: Vec::new() };
     statement.source(view, visibility, query);
     statement
+}
+
+/// How many rows a query has without its limits, counted up to so many.
+pub fn few(view: &ViewDef, visibility: &Visibility, query: &Query<'_>, most: i64) -> Statement {
+    let mut statement =
+        Statement { sql: "select count(*) from (select 1 from ".to_owned(), values: Vec::new() };
+    statement.source(view, visibility, query);
+    let n = statement.bind(Value::Text(Some(most.to_string())));
+    statement.sql.push_str(&format!(" limit ${n}::text::bigint) few"));
+    statement
+}
+
+/// Whether an exact count of a query costs no more than one of a few rows.
+pub fn is_counted_by_kind(view: &ViewDef, query: &Query<'_>) -> bool {
+    counts_by_kind(view, query).is_some()
+}
+
+/// The view that says how many rows there are of each kind, where it can answer for this query.
+fn counts_by_kind(view: &ViewDef, query: &Query<'_>) -> Option<&'static ViewDef> {
+    counts_of(view).filter(|counts| query.as_of.is_none() && counts_all(counts, query))
 }
 
 /// Whether a view that says how many rows there are of each kind knows everything that a query filters by.

@@ -25,7 +25,7 @@ const MOST_ROWS: usize = 50_000;
 /// How long `Prefer: at-least` waits.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Whoever asks `count=estimated` gets an exact count where the planner guesses no more rows than this.
+/// Whoever asks `count=planned` or `count=estimated` gets an exact count where there are no more rows than this.
 const COUNTED_EXACTLY: i64 = 10_000;
 
 /// What is read from, and how far it is.
@@ -182,13 +182,17 @@ async fn total(
     count: Option<Count>,
 ) -> Result<Option<i64>, Failure> {
     let Some(count) = count else { return Ok(None) };
-    if count != Count::Exact {
+    if count != Count::Exact && !sql::is_counted_by_kind(view, query) {
+        // The planner guesses from all rows that there are, others' too: where the reader's own are few, a guess would tell
+        // whether others have what is asked for.
+        let few = number(&mut *tx, sql::few(view, visibility, query, COUNTED_EXACTLY + 1)).await?;
+        if few <= COUNTED_EXACTLY {
+            return Ok(Some(few));
+        }
         let row = bound(sql::plan(view, visibility, query)).fetch_one(&mut *tx).await.map_err(refused)?;
         let plan: serde_json::Value = row.try_get(0)?;
         let planned = plan[0]["Plan"]["Plan Rows"].as_f64().unwrap_or(0.0) as i64;
-        if count == Count::Planned || planned > COUNTED_EXACTLY {
-            return Ok(Some(planned));
-        }
+        return Ok(Some(planned.max(few)));
     }
     number(tx, sql::count(view, visibility, query)).await.map(Some)
 }

@@ -132,7 +132,8 @@ impl Cluster {
         }
     }
 
-    fn server_log(&self) -> String {
+    /// What the server wrote down.
+    pub fn server_log(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
     }
 

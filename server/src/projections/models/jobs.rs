@@ -300,7 +300,9 @@ impl Row for JobRow {
     type Key = String;
     const TABLE: &'static str = "jobs";
     const KEY: &'static [&'static str] = &["job"];
-    const INDEXES: &'static [&'static str] = &["server, status"];
+    // What is under way, what ended last, and the jobs of a run; none of a column that progress changes.
+    const INDEXES: &'static [&'static str] =
+        &["server, status", "status, claimed_at", "finished_at desc nulls last", "workload_code, run_number"];
 
     fn columns() -> Vec<Column> {
         use Kind::{Bool, Float, Int, Json, Text, Time};
