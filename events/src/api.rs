@@ -73,6 +73,12 @@ pub struct Session {
     /// The role there.
     #[serde(default)]
     pub role: Option<Role>,
+    /// The session that asked, as `v_sessions` lists it; absent where no session did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// A position of the log that was reached by now: whoever reads at least that and follows from there misses nothing.
+    #[serde(default)]
+    pub position: i64,
     /// What the button for signing in by the OpenID provider says; absent where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oidc: Option<String>,

@@ -291,6 +291,12 @@ async fn sessions_are_listed_and_ended_one_by_one_or_all_at_once() {
         listed.iter().all(|row| row["method"] == "password" && row.as_object().unwrap().len() == 6),
         "{listed:?}"
     );
+    for (client, place) in [(&first, 0), (&second, 1), (&third, 2)] {
+        let session = client.get("/api/session").await.ok();
+        assert_eq!(session["session_id"], listed[place]["session_id"]);
+        assert!(session["position"].as_i64().unwrap() > 0, "{session}");
+    }
+    assert_eq!(plane.anonymous().get("/api/session").await.ok()["session_id"], json!(null));
     let id = listed[1]["session_id"].as_str().unwrap();
     let args = json!({"p_session_id": id});
     assert_eq!(bob.rpc("revoke_session", &args).await.refused().code, "session_not_found");

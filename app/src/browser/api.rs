@@ -55,12 +55,13 @@ struct Answer {
     content_range: Option<String>,
 }
 
-async fn send(
+/// Sends a request; whatever the control plane says to it is an answer.
+async fn ask(
     method: &str,
     path: &str,
     body: Option<String>,
     headers: &[(&str, String)],
-) -> Result<Answer, Trouble> {
+) -> Result<web_sys::Response, Trouble> {
     let options = web_sys::RequestInit::new();
     options.set_method(method);
     options.set_credentials(web_sys::RequestCredentials::SameOrigin);
@@ -76,10 +77,17 @@ async fn send(
         let _ = list.set("x-benchtrail-csrf", "1");
     }
     options.set_headers(&list);
-    let response = JsFuture::from(leptos::prelude::window().fetch_with_str_and_init(path, &options))
-        .await
-        .map_err(|_| Trouble::network())?
-        .unchecked_into::<web_sys::Response>();
+    let response = JsFuture::from(leptos::prelude::window().fetch_with_str_and_init(path, &options));
+    Ok(response.await.map_err(|_| Trouble::network())?.unchecked_into())
+}
+
+async fn send(
+    method: &str,
+    path: &str,
+    body: Option<String>,
+    headers: &[(&str, String)],
+) -> Result<Answer, Trouble> {
+    let response = ask(method, path, body, headers).await?;
     let text = text_of(&response).await;
     if response.ok() {
         return Ok(Answer {
@@ -161,12 +169,18 @@ pub async fn rows(path: &str, at_least: i64, count: bool) -> Result<(Vec<Row>, O
     Ok((read(path, &answer.body)?, total))
 }
 
-/// Reads a view as it is exported: `text/csv` or `application/x-ndjson`.
+/// Reads a view as it is exported, as a file of that media type: `text/csv`, `application/x-ndjson` or
+/// `application/vnd.apache.parquet`.
 ///
 /// # Errors
 /// As [`get`].
-pub async fn export(path: &str, media_type: &str) -> Result<String, Trouble> {
-    Ok(send("GET", path, None, &reading(media_type, 0, false)).await?.body)
+pub async fn export(path: &str, media_type: &str) -> Result<web_sys::Blob, Trouble> {
+    let response = ask("GET", path, None, &reading(media_type, 0, false)).await?;
+    if !response.ok() {
+        return Err(refused(&response).await);
+    }
+    let blob = response.blob().map_err(|_| Trouble::network())?;
+    Ok(JsFuture::from(blob).await.map_err(|_| Trouble::network())?.unchecked_into())
 }
 
 /// Reads a file in pieces, as they come. `take` says whether it wants more.

@@ -3,10 +3,12 @@
 pub mod address;
 pub mod api;
 pub mod colours;
+pub mod focus;
 pub mod live;
 pub mod page;
 pub mod remote;
 pub mod route;
+pub mod static_rows;
 pub mod table_rows;
 
 /// Milliseconds since 1970.
@@ -43,13 +45,19 @@ pub fn copy(text: &str) {
 
 /// Offers a text as a file.
 pub fn save_file(name: &str, mime: &str, text: &str) {
-    use leptos::prelude::document;
-    use wasm_bindgen::JsCast;
     let parts = js_sys::Array::of1(&text.into());
     let options = web_sys::BlobPropertyBag::new();
     options.set_type(mime);
-    let Ok(blob) = web_sys::Blob::new_with_str_sequence_and_options(&parts, &options) else { return };
-    let Ok(url) = web_sys::Url::create_object_url_with_blob(&blob) else { return };
+    if let Ok(blob) = web_sys::Blob::new_with_str_sequence_and_options(&parts, &options) {
+        save_blob(name, &blob);
+    }
+}
+
+/// Offers a file.
+pub fn save_blob(name: &str, blob: &web_sys::Blob) {
+    use leptos::prelude::document;
+    use wasm_bindgen::JsCast;
+    let Ok(url) = web_sys::Url::create_object_url_with_blob(blob) else { return };
     if let Some(link) =
         document().create_element("a").ok().and_then(|e| e.dyn_into::<web_sys::HtmlAnchorElement>().ok())
     {
@@ -58,4 +66,13 @@ pub fn save_file(name: &str, mime: &str, text: &str) {
         link.click();
     }
     let _ = web_sys::Url::revoke_object_url(&url);
+}
+
+/// Moves the keyboard to an element without scrolling there.
+pub fn focus_quietly(element: &web_sys::Element) {
+    let options = js_sys::Object::new();
+    let _ = js_sys::Reflect::set(&options, &"preventScroll".into(), &true.into());
+    if let Ok(focus) = js_sys::Reflect::get(element, &"focus".into()) {
+        let _ = wasm_bindgen::JsCast::unchecked_into::<js_sys::Function>(focus).call1(element, &options);
+    }
 }

@@ -25,6 +25,8 @@ pub struct Page {
     pub narrow: RwSignal<Option<bool>>,
     /// Whether the drawer is open.
     pub drawer_open: RwSignal<bool>,
+    /// The command that a button asks once more about, with its arguments: a list that is drawn anew meanwhile asks on.
+    pub asking: RwSignal<Option<String>>,
     /// The colours of natural keys.
     pub colours: Colours,
 }
@@ -39,6 +41,7 @@ impl Page {
             theme: RwSignal::new(stored("theme").filter(|t| t == "light" || t == "dark")),
             narrow: RwSignal::new(stored("rail").map(|r| r == "narrow")),
             drawer_open: RwSignal::new(false),
+            asking: RwSignal::new(None),
             colours: Colours::new(),
         };
         provide_context(page);
@@ -64,8 +67,9 @@ impl Page {
     pub fn read_session(self) {
         spawn_local(async move {
             match api::get::<Session>("/api/session", 0).await {
-                Ok(session) => {
+                Ok(mut session) => {
                     self.trouble.try_set(None);
+                    self.live.begin(std::mem::take(&mut session.position));
                     if self.session.try_get_untracked().flatten().as_ref() != Some(&session) {
                         self.session.try_set(Some(session));
                     }

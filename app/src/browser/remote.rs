@@ -18,6 +18,8 @@ pub struct Rows {
     pub rows: RwSignal<Option<Vec<Row>>>,
     /// How many there are in all, where that was asked.
     pub total: RwSignal<Option<usize>>,
+    /// How often they were read; also where that changed nothing.
+    pub read: RwSignal<u32>,
     /// Why the last reading failed.
     pub trouble: RwSignal<Option<Trouble>>,
     again: RwSignal<u32>,
@@ -82,11 +84,15 @@ pub fn use_rows_counted(request: impl Fn() -> Option<String> + 'static) -> Rows 
     read_rows(request, true)
 }
 
+/// What a reading brings: rows, and how many there are in all.
+type Answer = Result<(Vec<Row>, Option<usize>), Trouble>;
+
 fn read_rows(request: impl Fn() -> Option<String> + 'static, count: bool) -> Rows {
     let page = Page::expect();
     let rows = Rows {
         rows: RwSignal::new(None),
         total: RwSignal::new(None),
+        read: RwSignal::new(0),
         trouble: RwSignal::new(None),
         again: RwSignal::new(0),
         waiting: RwSignal::new(false),
@@ -101,15 +107,37 @@ fn read_rows(request: impl Fn() -> Option<String> + 'static, count: bool) -> Row
             *turn
         });
         spawn_local(async move {
-            let answer = api::rows(&path, page.live.at_least(), count).await;
+            let mut answer = api::rows(&path, page.live.at_least(), count).await;
+            // Views that are far behind, such as those that are being rebuilt: what there is, is better than nothing.
+            let behind = |answer: &Answer| matches!(answer, Err(trouble) if trouble.error.code == "not_yet");
+            let late = behind(&answer) && rows.rows.try_with_untracked(Option::is_none) == Some(true);
+            if late {
+                answer = api::rows(&path, 0, count).await;
+                set_timeout(
+                    move || {
+                        if turn.try_get_value() == mine {
+                            rows.reload();
+                        }
+                    },
+                    Duration::from_secs(3),
+                );
+            }
             if turn.try_get_value() != mine {
                 return; // A later request was made, or nobody waits any more.
             }
             match answer {
                 Ok((list, total)) => {
-                    rows.total.try_set(total);
-                    rows.trouble.try_set(None);
-                    rows.rows.try_set(Some(list));
+                    // What is as it was is left alone, and with it the focus and the selection of whoever reads.
+                    if rows.total.try_get_untracked() != Some(total) {
+                        rows.total.try_set(total);
+                    }
+                    if rows.trouble.try_with_untracked(Option::is_some) == Some(true) {
+                        rows.trouble.try_set(None);
+                    }
+                    if rows.rows.try_with_untracked(|rows| rows.as_ref() != Some(&list)) == Some(true) {
+                        rows.rows.try_set(Some(list));
+                    }
+                    rows.read.try_update(|n| *n += 1);
                 }
                 Err(trouble) => {
                     let retry = trouble.may_pass();
@@ -138,7 +166,21 @@ pub fn keep_live(
     fold: fn(&mut Row, &EventView) -> bool,
     concerns: impl Fn(&EventView) -> bool + 'static,
 ) {
+    keep_live_while(|| true, rows, topics, fold, concerns);
+}
+
+/// As [`keep_live`], while something holds: rows of the past do not change.
+pub fn keep_live_while(
+    holds: impl Fn() -> bool + 'static,
+    rows: Rows,
+    topics: Vec<String>,
+    fold: fn(&mut Row, &EventView) -> bool,
+    concerns: impl Fn(&EventView) -> bool + 'static,
+) {
     Page::expect().live.listen(topics, move |events| {
+        if !untrack(&holds) {
+            return;
+        }
         rows.fold(events, fold);
         if events.iter().any(&concerns) {
             rows.reload_soon();

@@ -44,6 +44,12 @@ pub fn App() -> impl IntoView {
             root.remove_attribute("data-rail")
         };
     });
+    // Another page has other buttons: nothing is asked any more.
+    let location = use_location();
+    Effect::new(move |_| {
+        location.pathname.track();
+        page.asking.set(None);
+    });
     view! {
         <Frame/>
     }

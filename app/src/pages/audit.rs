@@ -97,16 +97,7 @@ pub fn Audit() -> impl IntoView {
     let filter = Memo::new(move |_| location.search.with(|s| Filter::read(&Query::parse(s))));
     let events = use_rows(move || Some(filter.with(Filter::request)));
     let address = Address::here();
-    let as_of = AsOf {
-        position: Signal::derive(move || {
-            address.query.with(|q| q.get("as-of").and_then(|p| p.parse().ok()).filter(|p| *p > 0))
-        }),
-        set: Callback::new(move |to: Option<i64>| {
-            address.change(|query| {
-                query.set("as-of", to.map(|p| p.to_string()).as_deref());
-            });
-        }),
-    };
+    let as_of = AsOf::in_address(address);
     let fresh = RwSignal::new(0usize);
     let org = page.org_now();
     if !org.is_empty() {

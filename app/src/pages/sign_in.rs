@@ -43,9 +43,10 @@ pub fn SignInPage() -> impl IntoView {
             let answer = api::call::<Session>("sign_in", &arguments).await;
             busy.try_set(false);
             match answer {
-                Ok(session) => {
-                    page.session.try_set(Some(session));
+                Ok(mut session) => {
                     page.live.restart();
+                    page.live.begin(std::mem::take(&mut session.position));
+                    page.session.try_set(Some(session));
                     navigate(&next, NavigateOptions::default());
                 }
                 Err(error) => {

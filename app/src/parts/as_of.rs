@@ -2,10 +2,12 @@
 
 use leptos::prelude::*;
 
+use crate::browser::address::Address;
 use crate::browser::now_ms;
 use crate::browser::page::Page;
 use crate::browser::remote::use_rows;
 use crate::format::{count, moment};
+use crate::state::query::as_of;
 
 /// The position of the log that a page shows, and how it is changed; nothing for now.
 #[derive(Clone, Copy)]
@@ -14,6 +16,30 @@ pub struct AsOf {
     pub position: Signal<Option<i64>>,
     /// Shows another one.
     pub set: Callback<Option<i64>>,
+}
+
+impl AsOf {
+    /// Kept in the address as `as-of`.
+    pub fn in_address(address: Address) -> Self {
+        Self {
+            position: Signal::derive(move || address.query.with(as_of)),
+            set: Callback::new(move |to: Option<i64>| {
+                address.change(|query| {
+                    query.set("as-of", to.map(|p| p.to_string()).as_deref());
+                });
+            }),
+        }
+    }
+
+    /// Whether the past is shown: nothing new comes then.
+    pub fn is_past(self) -> bool {
+        self.position.get().is_some()
+    }
+
+    /// What it adds to the request of a view that remembers: `&as_of=400`.
+    pub fn condition(self) -> String {
+        self.position.get().map(|position| format!("&as_of={position}")).unwrap_or_default()
+    }
 }
 
 /// Opens the past at the head of the log, and closes it.

@@ -2,9 +2,11 @@
 
 mod as_of;
 pub mod cancel;
+pub mod cells;
 mod command_button;
 mod copy_menu;
 mod filter_chips;
+pub mod row_html;
 mod saved_views;
 pub mod states;
 pub mod tables;
@@ -17,6 +19,7 @@ pub use copy_menu::{Copied, CopyMenu};
 pub use filter_chips::{ChosenFilters, FilterChips, Filtered};
 pub use saved_views::SavedViews;
 
+use crate::browser::focus_quietly;
 use crate::browser::page::Page;
 use crate::row::Row;
 use crate::state::colours::{Colour, Kind};
@@ -43,12 +46,7 @@ pub fn PageHead(
         if let (None, Some(heading)) = (first, heading.get()) {
             // On the first page the browser's own focus stays.
             if window().history().and_then(|h| h.length()).unwrap_or(1) > 1 {
-                let options = js_sys::Object::new();
-                let _ = js_sys::Reflect::set(&options, &"preventScroll".into(), &true.into());
-                if let Ok(focus) = js_sys::Reflect::get(&heading, &"focus".into()) {
-                    let _ = wasm_bindgen::JsCast::unchecked_into::<js_sys::Function>(focus)
-                        .call1(&heading, &options);
-                }
+                focus_quietly(&heading);
             }
         }
     });
@@ -81,20 +79,6 @@ pub fn Status(
             {move || row.with(crate::state::live::status_words)}
         </span>
     }
-}
-
-/// A result's status, and whatever else is to be known of it: doubted, simulated, imported.
-#[component]
-pub fn Marks(
-    /// The row.
-    row: Row,
-) -> impl IntoView {
-    let further = row
-        .further_marks()
-        .into_iter()
-        .map(|mark| view! { " "<span class="status" data-status=mark>{mark}</span> })
-        .collect_view();
-    view! { <Status row=Signal::stored(row)/>{further} }
 }
 
 /// A server's state: a mark and a word.

@@ -4,6 +4,7 @@ use events::access::Role;
 use leptos::prelude::*;
 
 use crate::browser::api::Trouble;
+use crate::browser::focus::Focus;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, use_rows};
 use crate::row::Row;
@@ -126,7 +127,7 @@ pub fn trouble_view(trouble: &Trouble, retry: impl Fn() + 'static) -> AnyView {
 }
 
 /// Shows rows once they are there: a skeleton before, the error if there is one, `empty` for none.
-/// `show` is called anew whenever the rows change.
+/// `show` is called anew whenever the rows change; the keyboard stays where it was.
 pub fn when_there(
     rows: Rows,
     lines: usize,
@@ -135,6 +136,9 @@ pub fn when_there(
 ) -> AnyView {
     (move || {
         if let Some(list) = rows.rows.get() {
+            if let Some(focus) = Focus::held() {
+                focus.give_back_soon();
+            }
             return if list.is_empty() { empty() } else { show(list) };
         }
         match rows.trouble.get() {

@@ -57,6 +57,11 @@ pub fn decode(text: &str) -> String {
     String::from_utf8_lossy(&read).into_owned()
 }
 
+/// The position of the log as of which an address shows its page; nothing for now.
+pub fn as_of(query: &Query) -> Option<i64> {
+    query.get("as-of").and_then(|position| position.parse().ok()).filter(|position| *position > 0)
+}
+
 impl Query {
     /// Reads the part of an address after the `?`, with or without it.
     pub fn parse(search: &str) -> Self {

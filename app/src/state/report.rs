@@ -1,7 +1,7 @@
 //! What the Reporting table is set to: filters, sort, columns and page, all in the URL, and what that asks of the view.
 
 use super::limit::Limit;
-use super::query::Query;
+use super::query::{Query, as_of};
 use super::window::CHUNK;
 use events::metrics::Direction;
 
@@ -133,7 +133,7 @@ impl Report {
         }
         report.page = query.get("page").and_then(|p| p.parse().ok()).filter(|p| *p > 0).unwrap_or(1);
         report.long = query.get("rows") == Some("all");
-        report.as_of = query.get("as-of").and_then(|p| p.parse().ok()).filter(|p| *p > 0);
+        report.as_of = as_of(query);
         report
     }
 

@@ -4,6 +4,7 @@
 use super::job_view::SOURCES;
 use super::query::Query;
 use super::zoom::Zoom;
+use crate::charts::overlay::MEASURES;
 use crate::metrics::{Kind, RESULT_COLUMNS, column};
 
 /// The charts, by word in the address and name.
@@ -37,6 +38,8 @@ pub struct ReportView {
     pub pinned: Option<String>,
     /// Whether settings are shown that are the same everywhere.
     pub all_settings: bool,
+    /// What of their telemetry is laid over each other, by its words in [`MEASURES`].
+    pub over: String,
     /// The log stream in which the first two are compared; nothing for none.
     pub logs: Option<String>,
 }
@@ -51,6 +54,7 @@ impl Default for ReportView {
             picked: Vec::new(),
             pinned: None,
             all_settings: false,
+            over: MEASURES[2].word.to_owned(),
             logs: None,
         }
     }
@@ -86,6 +90,10 @@ impl ReportView {
             picked,
             pinned: query.get("pin").filter(|job| !job.is_empty()).map(str::to_owned),
             all_settings: query.get("settings") == Some("all"),
+            over: query
+                .get("over")
+                .filter(|word| MEASURES.iter().any(|m| m.word == *word))
+                .map_or(normal.over, str::to_owned),
             logs: query
                 .get("logs")
                 .filter(|log| SOURCES.iter().any(|(code, _)| code == log))
@@ -106,6 +114,7 @@ impl ReportView {
         }
         query.set("pin", self.pinned.as_deref());
         query.set("settings", self.all_settings.then_some("all"));
+        query.set("over", (self.over != normal.over).then_some(self.over.as_str()));
         query.set("logs", self.logs.as_deref());
     }
 
@@ -118,6 +127,21 @@ impl ReportView {
                 self.picked.remove(0);
             }
             self.picked.push(job.to_owned());
+        }
+    }
+
+    /// Picks a job, or lets it go; given the order of a list, everything from the last pick to it.
+    pub fn pick(&mut self, job: &str, order: Option<&[String]>) {
+        let place = |wanted: &str| order.into_iter().flatten().position(|j| j == wanted);
+        match (self.picked.last().and_then(|last| place(last)), place(job)) {
+            (Some(from), Some(to)) => {
+                for job in &order.unwrap_or_default()[from.min(to)..=from.max(to)] {
+                    if !self.picked.contains(job) {
+                        self.toggle(job);
+                    }
+                }
+            }
+            _ => self.toggle(job),
         }
     }
 
@@ -172,6 +196,17 @@ mod tests {
     }
 
     #[test]
+    fn a_stretch_is_picked_from_the_last_pick_in_either_direction() {
+        let order = ["a", "b", "c", "d"].map(str::to_owned);
+        let mut view = ReportView::default();
+        view.pick("c", Some(&order));
+        view.pick("a", Some(&order));
+        assert_eq!(view.picked, ["c", "a", "b"]);
+        view.pick("a", None);
+        assert_eq!(view.picked, ["c", "b"]);
+    }
+
+    #[test]
     fn a_seventh_pick_lets_the_first_go() {
         let mut view = ReportView::default();
         for job in ["a", "b", "c", "d", "e", "f", "g"] {
@@ -196,13 +231,14 @@ mod tests {
             picked in proptest::collection::btree_set("\\PC{1,12}", 0..MOST_PICKED),
             pinned in proptest::option::of("\\PC{1,12}"),
             all_settings in proptest::bool::ANY,
+            over in 0..MEASURES.len(),
             logs in proptest::option::of(0..SOURCES.len()),
             page in 1usize..9,
         ) {
             let metric = |place: usize| chart_metrics().nth(place).expect("a metric").key.to_owned();
             let view = ReportView {
                 tab: TABS[tab].0.to_owned(), x: metric(x), y: metric(y), zoom,
-                picked: picked.into_iter().collect(), pinned, all_settings,
+                picked: picked.into_iter().collect(), pinned, all_settings, over: MEASURES[over].word.to_owned(),
                 logs: logs.map(|n| SOURCES[n].0.to_owned()),
             };
             let table = Report { page, ..Report::default() };

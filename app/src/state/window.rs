@@ -1,7 +1,6 @@
 //! Long lists, drawn a screenful at a time and read in chunks as they come in sight.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The part of a long list that is drawn: the rest is empty room of the right height.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,25 +34,10 @@ pub const CHUNK: usize = 100;
 /// Chunks kept at most: what is far from sight is read again when it comes back.
 const MOST_CHUNKS: usize = 40;
 
-/// A row, and a number that is another whenever the row at its place is.
-#[derive(Debug)]
-pub struct Placed<T> {
-    /// The number.
-    pub id: u64,
-    /// The row.
-    pub row: Arc<T>,
-}
-
-impl<T> Clone for Placed<T> {
-    fn clone(&self) -> Self {
-        Self { id: self.id, row: self.row.clone() }
-    }
-}
-
 /// Where a chunk stands.
 #[derive(Debug)]
 struct Chunk<T> {
-    rows: Vec<Placed<T>>,
+    rows: Vec<T>,
     /// Whether it was asked for since it was last doubted.
     asked: bool,
 }
@@ -62,16 +46,15 @@ struct Chunk<T> {
 #[derive(Debug)]
 pub struct Chunks<T> {
     chunks: BTreeMap<usize, Chunk<T>>,
-    next_id: u64,
 }
 
 impl<T> Default for Chunks<T> {
     fn default() -> Self {
-        Self { chunks: BTreeMap::new(), next_id: 0 }
+        Self { chunks: BTreeMap::new() }
     }
 }
 
-impl<T: PartialEq> Chunks<T> {
+impl<T> Chunks<T> {
     /// The chunks that a window needs and that nobody asked for yet; from now on they are asked for.
     pub fn ask(&mut self, window: Window) -> Vec<usize> {
         if window.end <= window.first {
@@ -95,21 +78,9 @@ impl<T: PartialEq> Chunks<T> {
         wanted
     }
 
-    /// Takes a chunk's rows. A row that is as it was keeps its number.
+    /// Takes a chunk's rows.
     pub fn put(&mut self, number: usize, rows: impl IntoIterator<Item = T>) {
-        let before = self.chunks.remove(&number).map(|chunk| chunk.rows).unwrap_or_default();
-        let rows = rows
-            .into_iter()
-            .enumerate()
-            .map(|(nth, row)| match before.get(nth) {
-                Some(same) if *same.row == row => same.clone(),
-                _ => {
-                    self.next_id += 1;
-                    Placed { id: self.next_id, row: Arc::new(row) }
-                }
-            })
-            .collect();
-        self.chunks.insert(number, Chunk { rows, asked: true });
+        self.chunks.insert(number, Chunk { rows: rows.into_iter().collect(), asked: true });
     }
 
     /// A chunk did not come: it may be asked for again.
@@ -130,7 +101,7 @@ impl<T: PartialEq> Chunks<T> {
     }
 
     /// A row, where it was read.
-    pub fn get(&self, nth: usize) -> Option<&Placed<T>> {
+    pub fn get(&self, nth: usize) -> Option<&T> {
         self.chunks.get(&(nth / CHUNK))?.rows.get(nth % CHUNK)
     }
 }
@@ -160,21 +131,10 @@ mod tests {
         chunks.put(1, 100..200);
         chunks.lost(2);
         assert_eq!(chunks.ask(window), [2]);
-        assert_eq!((chunks.get(150).map(|p| *p.row), chunks.get(200).map(|p| *p.row)), (Some(150), None));
+        assert_eq!((chunks.get(150).copied(), chunks.get(200).copied()), (Some(150), None));
         chunks.doubt();
         assert_eq!(chunks.ask(window), [1, 2]);
-        assert_eq!(chunks.get(150).map(|p| *p.row), Some(150), "what is there stays");
-    }
-
-    #[test]
-    fn a_row_that_is_as_it_was_keeps_its_number() {
-        let mut chunks = Chunks::default();
-        chunks.put(0, ["a", "b"]);
-        let before: Vec<u64> = (0..2).filter_map(|n| chunks.get(n)).map(|p| p.id).collect();
-        chunks.put(0, ["a", "c"]);
-        let after: Vec<u64> = (0..2).filter_map(|n| chunks.get(n)).map(|p| p.id).collect();
-        assert_eq!(before[0], after[0]);
-        assert_ne!(before[1], after[1]);
+        assert_eq!(chunks.get(150).copied(), Some(150), "what is there stays");
     }
 
     proptest! {
@@ -199,7 +159,7 @@ mod tests {
                     chunks.put(number, number * CHUNK..(number + 1) * CHUNK);
                 }
                 for nth in window.first..window.end {
-                    prop_assert_eq!(chunks.get(nth).map(|p| *p.row), Some(nth));
+                    prop_assert_eq!(chunks.get(nth).copied(), Some(nth));
                 }
                 prop_assert!(chunks.chunks.len() <= MOST_CHUNKS);
             }

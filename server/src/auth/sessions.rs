@@ -135,13 +135,13 @@ pub(crate) async fn begin(
     correlation_id: Option<Uuid>,
     now: Timestamp,
 ) -> Result<NewSession, AuthError> {
-    let secret = Secret::new(SecretKind::Session);
+    let (id, secret) = (Uuid::now_v7(), Secret::new(SecretKind::Session));
     let max_age_s = i64::from(state.config.session_days) * 86_400;
     sqlx::query(
         "insert into vault.sessions (id, sha256, user_id, org, method, created_at, expires_at)
          values ($1, $2, $3, $4, $5, $6, $7)",
     )
-    .bind(Uuid::now_v7())
+    .bind(id)
     .bind(secret.sha256().as_slice())
     .bind(user)
     .bind(org)
@@ -154,7 +154,8 @@ pub(crate) async fn begin(
     record(&state.log, access_stream(org, user), Expected::Any, &event, actor(user), correlation_id, now)
         .await?;
     let principal = Principal::User { id: user.to_string(), org: org.to_owned(), role };
-    Ok(NewSession { secret, max_age_s, session: describe(state, &principal).await? })
+    let session = Session { session_id: Some(id.to_string()), ..describe(state, &principal).await? };
+    Ok(NewSession { secret, max_age_s, session })
 }
 
 /// The stream of what an account did in an organisation.
@@ -352,7 +353,19 @@ pub async fn describe(state: &AppState, principal: &Principal) -> Result<Session
     let org = user.as_ref().and(principal.org()).map(str::to_owned);
     let oidc = state.config.oidc.as_ref().map(|oidc| oidc.label.clone());
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    Ok(Session { user, name, org, role: principal.role(), oidc, version })
+    let position = *state.log.watch().borrow();
+    Ok(Session { user, name, org, role: principal.role(), session_id: None, position, oidc, version })
+}
+
+/// The session of an account that has this cookie.
+///
+/// # Errors
+/// The database does not answer.
+pub async fn with_cookie(pool: &PgPool, user: &str, cookie: &str) -> Result<Option<Uuid>, AuthError> {
+    let query = "select id from vault.sessions where sha256 = $1 and user_id::text = $2";
+    let found =
+        sqlx::query_scalar(query).bind(sha256(cookie).as_slice()).bind(user).fetch_optional(pool).await?;
+    Ok(found)
 }
 
 /// Removes sessions and stored answers that are of no more use.

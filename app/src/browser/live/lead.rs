@@ -102,18 +102,21 @@ impl Live {
     /// The leader's stream brings these topics after a position.
     fn on_open(self, topics: Vec<String>, after: Option<i64>) {
         let own = self.own_topics();
-        let newly = self.inner.try_update_value(|inner| {
+        let missed = self.inner.try_update_value(|inner| {
             let newly = covers(&topics, &own) && !covers(&inner.open, &own);
             inner.cursor.connect();
-            if let (true, Some(after)) = (newly, after) {
-                inner.cursor.jump(after.max(inner.cursor.resume().unwrap_or(0)));
+            // What this tab read lies before where the leader's stream goes on: what is between the two never comes.
+            let here = inner.cursor.resume();
+            let missed = newly && after.is_none_or(|after| here.is_none_or(|here| here < after));
+            if let (true, Some(after)) = (missed, after) {
+                inner.cursor.jump(after);
             }
             inner.last_message = now_ms();
             let covered = covers(&topics, &own);
             inner.open = topics;
-            (newly, covered)
+            (missed, covered)
         });
-        match newly {
+        match missed {
             Some((true, _)) => self.lost(),
             Some((_, false)) => self.want(),
             _ => {}

@@ -131,6 +131,16 @@ impl Live {
         });
     }
 
+    /// Begins at a position that every reading from now on reaches: the stream brings what comes after it, and nothing
+    /// has to be read twice.
+    pub fn begin(self, position: i64) {
+        self.inner.try_update_value(|inner| {
+            if position > 0 && inner.cursor.position.is_none() && inner.source.is_none() {
+                inner.cursor.jump(position);
+            }
+        });
+    }
+
     /// The position that a reading must reach to miss nothing of what the stream will not send any more.
     pub fn at_least(self) -> i64 {
         self.inner.try_with_value(|inner| inner.cursor.resume().unwrap_or(0).max(inner.floor)).unwrap_or(0)

@@ -187,12 +187,14 @@ fn session_rows(list: &[Row], sessions: Rows, page: Page) -> AnyView {
     let now = now_ms();
     let at =
         |row: &Row, column: &str| row.millis(column).map_or_else(|| ABSENT.to_owned(), |at| moment(at, now));
+    let own = page.session.with(|s| s.as_ref().and_then(|s| s.session_id.clone()));
     let lines = list.iter().map(|row| {
+        let here = row.maybe_text("session_id") == own;
         let id = StoredValue::new(row.text("session_id"));
         let arguments = Callback::new(move |()| RevokeSession { p_session_id: id.get_value() });
         view! {
             <tr data-testid="session" data-session=row.text("session_id")>
-                <th scope="row" class="card-title number">{at(row, "created_at")}</th>
+                <th scope="row" class="card-title number">{at(row, "created_at")}{here.then(|| view! { " "<span class="status" data-status="running" data-testid="this-browser">"this browser"</span> })}</th>
                 <td class="number card-figure" data-label="Last used">{at(row, "last_used_at")}</td>
                 <td class="card-figure" data-label="Signed in by">{row.text("method")}</td>
                 <td class="key">{row.text("org")}</td>

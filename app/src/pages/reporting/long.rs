@@ -4,9 +4,11 @@ use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::View;
-use super::table::{Heads, Line, Lined};
+use super::table::{Body, Heads, Lined};
 use crate::browser::api;
 use crate::browser::page::Page;
+use crate::browser::static_rows::Wanted;
+use crate::parts::row_html::Look;
 use crate::row::Row;
 use crate::state::report::Report;
 use crate::state::window::{Chunks, Window};
@@ -34,7 +36,8 @@ fn read(view: View, list: List) {
     let request = move || settings.report.with_untracked(Report::page_request);
     let shown = StoredValue::new(String::new());
     Effect::new(move |_| {
-        let Some(first) = view.results.rows.get() else { return };
+        view.results.read.track();
+        let Some(first) = view.results.rows.get_untracked() else { return };
         let now = request();
         list.chunks.update_value(|chunks| {
             // Another order or another filter is another list; the same request again is a change in it.
@@ -113,38 +116,30 @@ pub(super) fn LongTable(view: View) -> impl IntoView {
         }
         look();
     });
-    let drawn = move || {
+    let rows = move |show: &mut dyn FnMut(&[Wanted])| {
         list.came.track();
         let Window { first, end } = window.get();
-        list.chunks
-            .with_value(|chunks| (first..end).map(|nth| (nth, chunks.get(nth).cloned())).collect::<Vec<_>>())
+        list.chunks.with_value(|chunks| {
+            let wanted = |nth| Wanted { nth: Some(nth), row: chunks.get(nth) };
+            show(&(first..end).map(wanted).collect::<Vec<_>>());
+        });
     };
-    let jobs = Signal::derive(move || {
-        drawn().into_iter().filter_map(|(_, placed)| Some(placed?.row.text("job"))).collect::<Vec<String>>()
-    });
-    let room = move |rows: usize| format!("{:.0}", rows as f64 * ROW);
-    let wide = Memo::new(move |_| lined.width());
-    let row = move |nth: usize, placed: Option<crate::state::window::Placed<Row>>| {
-        match placed {
-        Some(placed) => {
-            let row = (*placed.row).clone();
-            view! { <Line lined job=row.text("job") row=Signal::stored(row) jobs nth=Some(nth)/> }.into_any()
+    // The empty room of the rows that are not drawn.
+    let room = move |rows: Signal<usize>| {
+        let height = move || format!("{:.0}", rows.get() as f64 * ROW);
+        let wide = move || lined.look.with(Look::width).to_string();
+        view! {
+            <tbody aria-hidden="true"><tr class="room"><td colspan=wide><svg class="log-room" width="1" height=height></svg></td></tr></tbody>
         }
-        None => view! { <tr aria-hidden="true" class="waiting"><td colspan=move || wide.get().to_string()><span class="skeleton"></span></td></tr> }.into_any(),
-    }
     };
     view! {
         <div class="table-own" node_ref=scroller on:scroll=move |_| look() data-testid="long-table">
             <table class="data-table dense long keep-shape" data-testid="results" aria-rowcount=move || (total.get() + 1).to_string()>
                 <caption class="visually-hidden">"Results"</caption>
                 <thead><Heads lined/></thead>
-                <tbody>
-                    <tr aria-hidden="true" class="room"><td colspan=move || wide.get().to_string()><svg class="log-room" width="1" height=move || room(window.get().first)></svg></td></tr>
-                    <For each=drawn key=|(nth, placed)| (*nth, placed.as_ref().map(|p| p.id)) let:entry>
-                        {row(entry.0, entry.1)}
-                    </For>
-                    <tr aria-hidden="true" class="room"><td colspan=move || wide.get().to_string()><svg class="log-room" width="1" height=move || room(total.get().saturating_sub(window.get().end))></svg></td></tr>
-                </tbody>
+                {room(Signal::derive(move || window.get().first))}
+                <Body lined rows/>
+                {room(Signal::derive(move || total.get().saturating_sub(window.get().end)))}
             </table>
         </div>
         <super::table::Foot view seen=Signal::derive(move || {

@@ -3,12 +3,17 @@
 use leptos::prelude::*;
 
 use super::{Settings, View};
+use crate::browser::page::Page;
+use crate::browser::route::use_location;
+use crate::browser::static_rows::{self, Marks, StaticRows, Wanted};
 use crate::browser::{api, table_rows};
-use crate::format::{count, signed_percent};
+use crate::format::count;
+use crate::frame::drawer_href;
 use crate::metrics::{Column, Kind, column};
-use crate::parts::{Copied, CopyMenu, tables};
+use crate::parts::row_html::{Against, Look};
+use crate::parts::{Copied, CopyMenu};
 use crate::row::Row;
-use crate::state::compare::is_better;
+use crate::state::colours::Kind as Coloured;
 use crate::state::copied::{self, Form};
 use crate::state::report::PAGE_SIZE;
 use crate::state::result_key::path_of;
@@ -41,9 +46,10 @@ fn compared_by(settings: Settings) -> Memo<Option<&'static Column>> {
 pub(super) struct Lined {
     view: View,
     /// The columns shown.
-    pub(super) columns: Memo<Vec<&'static Column>>,
+    columns: Memo<Vec<&'static Column>>,
     by: Memo<Option<&'static Column>>,
-    pinned: Memo<Option<Row>>,
+    /// What the rows are written by.
+    pub(super) look: Memo<Look>,
 }
 
 impl Lined {
@@ -53,18 +59,18 @@ impl Lined {
             move |job| settings.look(|v| v.toggle(&job)),
             move |job| settings.look(|v| v.pin(&job)),
         );
-        let pinned = Memo::new(move |_| {
-            let path = settings.view.with(|v| v.pinned.clone())?;
-            view.compared.all().into_iter().find(|row| job_path(row) == path)
+        let (columns, by) = (columns(settings), compared_by(settings));
+        let look = Memo::new(move |_| {
+            let against = by.get().zip(settings.view.with(|v| v.pinned.clone())).map(|(by, path)| {
+                let value = view.compared.rows.with(|rows| {
+                    let pinned = rows.iter().flatten().find(|row| job_path(row) == path);
+                    pinned.and_then(|row| row.number(by.key))
+                });
+                Against { by, path, value }
+            });
+            Look { columns: columns.get(), against }
         });
-        Self { view, columns: columns(settings), by: compared_by(settings), pinned }
-    }
-}
-
-impl Lined {
-    /// How many columns there are, the boxes to pick by and the difference to the pinned one among them.
-    pub(super) fn width(self) -> usize {
-        self.columns.with(Vec::len) + 1 + usize::from(self.by.get().is_some())
+        Self { view, columns, by, look }
     }
 }
 
@@ -100,25 +106,18 @@ pub(super) fn Heads(lined: Lined) -> impl IntoView {
 #[component]
 pub(super) fn Table(view: View) -> impl IntoView {
     let lined = Lined::of(view);
-    let jobs = Memo::new(move |_| view.results.all().iter().map(|r| r.text("job")).collect::<Vec<_>>());
-    let row_of = move |job: &str| {
-        let job = job.to_owned();
-        Memo::new(move |_| {
-            view.results
-                .rows
-                .with(|r| r.iter().flatten().find(|r| r.text("job") == job).cloned().unwrap_or_default())
-        })
+    let rows = move |show: &mut dyn FnMut(&[Wanted])| {
+        view.results.rows.with(|rows| {
+            let wanted = |row| Wanted { nth: None, row: Some(row) };
+            show(&rows.iter().flatten().map(wanted).collect::<Vec<_>>());
+        });
     };
     view! {
         <div class="table-scroll table-own">
             <table class="data-table dense" data-testid="results">
                 <caption class="visually-hidden">"Results"</caption>
                 <thead><Heads lined/></thead>
-                <tbody>
-                    <For each=move || jobs.get() key=Clone::clone let:job>
-                        <Line lined row=row_of(&job) job jobs/>
-                    </For>
-                </tbody>
+                <Body lined rows/>
             </table>
         </div>
         <Foot view/>
@@ -126,97 +125,54 @@ pub(super) fn Table(view: View) -> impl IntoView {
     .into_any()
 }
 
-/// A result.
+/// The rows. They are static; what is clicked in them is heard here.
 #[component]
-pub(super) fn Line(
+pub(super) fn Body(
     lined: Lined,
-    job: String,
-    #[prop(into)] row: Signal<Row>,
-    /// The jobs of the table, in order.
-    #[prop(into)]
-    jobs: Signal<Vec<String>>,
-    /// Its place in a table of which not all rows are drawn, from 0.
-    #[prop(default = None)]
-    nth: Option<usize>,
+    /// Hands over the rows to be shown, and is called again whenever they are others.
+    rows: impl Fn(&mut dyn FnMut(&[Wanted])) + 'static,
 ) -> impl IntoView {
-    let Lined { view, columns, by, pinned } = lined;
-    let settings = view.settings;
-    let path = StoredValue::new(job_path(&row.get_untracked()));
-    let picked = Memo::new(move |_| settings.view.with(|v| path.with_value(|p| v.picked.contains(p))));
-    let is_pinned =
-        Memo::new(move |_| settings.view.with(|v| path.with_value(|p| v.pinned.as_ref() == Some(p))));
-    let against = move |c: &'static Column| {
-        let row = row.get();
-        if is_pinned.get() {
-            return view! { <td class="number pin">"pinned"</td> }.into_any();
-        }
-        let delta = pinned
-            .with(|p| Some(row.number(c.key)? / p.as_ref()?.number(c.key).filter(|v| *v != 0.0)? - 1.0));
-        let title = delta
-            .and_then(|d| is_better(c.key, d))
-            .map(|better| if better { "better than the pinned one" } else { "worse than the pinned one" });
-        view! { <td class="number" title=title>{delta.map(signed_percent)}</td> }.into_any()
+    let settings = lined.view.settings;
+    let colours = Page::expect().colours;
+    let location = use_location();
+    // The address without what belongs to the drawer.
+    let here = move || {
+        let search = location.search.get_untracked();
+        drawer_href(&location.pathname.get_untracked(), &search, &[])
     };
-    let cells = move || {
-        let (row, columns, by) = (row.get(), columns.get(), by.get());
-        // On a phone two measured columns stay.
-        let on_card: Vec<&str> = columns
-            .iter()
-            .filter(|c| c.kind == Kind::Metric && c.key != "output_tokens_per_second_per_gpu")
-            .take(2)
-            .map(|c| c.key)
-            .collect();
-        columns
-            .into_iter()
-            .map(|c| {
-                view! {
-                    {tables::cell(&row, c, on_card.contains(&c.key))}
-                    {(by == Some(c)).then(|| against(c))}
-                }
-            })
-            .collect_view()
-    };
-    // With the shift key everything from the last pick to here.
-    let pick = move |event: web_sys::MouseEvent| {
-        let here = path.get_value();
-        let all: Vec<String> = jobs.with_untracked(|j| j.iter().map(|job| path_of(job).to_owned()).collect());
-        settings.look(|v| {
-            let last = v.picked.last().and_then(|p| all.iter().position(|j| j == p));
-            match (event.shift_key(), last, all.iter().position(|j| *j == here)) {
-                (true, Some(from), Some(to)) => {
-                    for job in &all[from.min(to)..=from.max(to)] {
-                        if !v.picked.contains(job) {
-                            v.toggle(job);
-                        }
-                    }
-                }
-                _ => v.toggle(&here),
-            }
+    let shown = StaticRows::new();
+    Effect::new(move |_| {
+        let look = lined.look.get();
+        let swatch = |row: &Row| colours.of(Coloured::Model, &row.text("model_code")).class();
+        rows(&mut |wanted| shown.show(&look, wanted, &here(), swatch));
+        let explained = settings.address.query.with(|query| {
+            let of = |key: &str| query.get(key).map(str::to_owned);
+            (of("drawer").as_deref() == Some("proof")).then(|| of("job").zip(of("metric"))).flatten()
         });
-    };
-    let label = move || {
-        row.with(|r| {
-            format!(
-                "Compare {} of {} run {}",
-                r.text("scenario_code"),
-                r.text("workload_code"),
-                r.text("run_number")
-            )
-        })
+        settings.view.with(|view| {
+            shown.mark(|path| Marks {
+                picked: view.picked.iter().any(|picked| picked == path),
+                pinned: view.pinned.as_deref() == Some(path),
+                explained: explained
+                    .as_ref()
+                    .filter(|(job, _)| job == path)
+                    .map(|(_, metric)| metric.clone()),
+            });
+        });
+    });
+    // With the shift key everything from the last pick to here.
+    let click = move |event: web_sys::MouseEvent| {
+        static_rows::freshen(&event, here);
+        let Some(path) = static_rows::picked(&event) else { return };
+        settings.look(|v| v.pick(&path, event.shift_key().then(|| shown.paths()).as_deref()));
     };
     view! {
-        <tr
-            data-testid="result"
-            data-job=job
-            data-path=path.get_value()
-            data-href=row.get_untracked().job_path()
-            aria-rowindex=nth.map(|nth| (nth + 2).to_string())
-            tabindex="-1"
-            aria-selected=move || (picked.get() || is_pinned.get()).to_string()
-        >
-            <td><input type="checkbox" data-testid="pick" aria-label=label prop:checked=move || picked.get() on:click=pick/></td>
-            {cells}
-        </tr>
+        <tbody
+            node_ref=shown.body
+            on:click=click
+            on:pointerover=move |event| static_rows::freshen(&event, here)
+            on:focusin=move |event| static_rows::freshen(&event, here)
+        ></tbody>
     }
     .into_any()
 }
