@@ -8,8 +8,10 @@ use crate::row::Row;
 use crate::state::colours::Colour;
 
 /// A point of a line.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
+    /// The job it is of.
+    pub job: String,
     /// Requests in flight.
     pub concurrency: f64,
     /// The metric.
@@ -51,7 +53,7 @@ pub fn lines_by(
             lines.len() - 1
         });
         if let (Some(concurrency), Some((value, running))) = (row.number("concurrency"), value(row)) {
-            lines[place].points.push(Measured { concurrency, value, running });
+            lines[place].points.push(Measured { job: row.text("job"), concurrency, value, running });
         }
     }
     for line in &mut lines {
@@ -95,6 +97,7 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
             "x": done.iter().map(|p| p.concurrency.log2()).collect::<Vec<_>>(), "y": done.iter().map(|p| p.value).collect::<Vec<_>>(),
             "name": line.name, "mode": "lines+markers", "line": {"color": ink, "width": 1.75},
             "marker": {"color": ink, "size": 7, "symbol": symbol}, "hovertemplate": hover,
+            "customdata": done.iter().map(|p| p.job.as_str()).collect::<Vec<_>>(),
         }));
         for growing in line.points.iter().filter(|p| p.running) {
             let before = done.iter().rev().find(|p| p.concurrency < growing.concurrency);

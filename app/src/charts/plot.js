@@ -32,7 +32,7 @@ const drawn = new Map(); // element → { json, zoom, group, tell }
 const tell = (plot, what, text) => drawn.get(plot)?.tell(what, text);
 const settings = () => ({
   displaylogo: false, displayModeBar: "hover", doubleClick: false, showSendToCloud: false, plotlyServerURL: "",
-  modeBarButtons: [["toImage", { name: "reset", title: "All", icon: Plotly.Icons.home, click: (plot) => tell(plot, "zoom", "") }]],
+  modeBarButtons: [["toImage", { name: "svg", title: "Download as SVG", icon: Plotly.Icons.disk, click: (plot) => Plotly.downloadImage(plot, { format: "svg", filename: "benchtrail" }) }, { name: "reset", title: "All", icon: Plotly.Icons.home, click: (plot) => tell(plot, "zoom", "") }]],
 });
 
 /* The charts of a group have one cross-hair. Their zoom is the page's: it is told, and comes back with the next drawing. */
@@ -49,7 +49,11 @@ function listen(plot) {
   plot.on("plotly_hover", (event) => others(plot, (peer) => Plotly.Fx.hover(peer, { xval: event.points[0].x })));
   plot.on("plotly_unhover", () => others(plot, (peer) => Plotly.Fx.unhover(peer)));
   plot.on("plotly_doubleclick", () => tell(plot, "zoom", ""));
-  plot.on("plotly_click", (event) => { const name = event.points[0].customdata; if (name) tell(plot, "pick", String(name)); });
+  plot.on("plotly_click", ({ event, points }) => { // Of the points at the pointer, all lines' under a shared hover, the nearest.
+    const away = ({ y, yaxis }) => Math.abs(plot.getBoundingClientRect().top + yaxis._offset + yaxis.d2p(y) - event.clientY);
+    const [named] = points.filter((point) => point.customdata).sort((a, b) => away(a) - away(b));
+    if (named) tell(plot, "pick", String(named.customdata));
+  });
   plot.on("plotly_relayout", (change) => {
     if (change["xaxis.range[0]"] === undefined && change["yaxis.range[0]"] === undefined) return;
     const { xaxis, yaxis } = plot.layout;

@@ -132,6 +132,7 @@ mod tests {
 
     fn line(points: &[(f64, f64)]) -> Traffic {
         let points = points.iter().map(|(concurrency, value)| Measured {
+            job: String::new(),
             concurrency: *concurrency,
             value: *value,
             running: false,

@@ -4,8 +4,9 @@ use events::api::CancelRun;
 use leptos::prelude::*;
 
 use super::strip::{Feeds, use_feeds};
+use crate::browser::address::Address;
 use crate::browser::now_ms;
-use crate::browser::remote::{Rows, keep_live, use_rows};
+use crate::browser::remote::{Rows, keep_live_while, use_rows};
 use crate::charts::Figure;
 use crate::charts::concurrency::{self, Options, traffic};
 use crate::charts::saturation::{elbow, elbow_words, explain};
@@ -13,11 +14,12 @@ use crate::charts::view::Chart;
 use crate::format::{ABSENT, count, maybe, moment};
 use crate::metrics::column;
 use crate::parts::cancel::Cancel;
-use crate::parts::states::once_there;
-use crate::parts::{PageHead, Status, swatch_of, tables};
+use crate::parts::states::{Empty, once_there};
+use crate::parts::{AsOf, AsOfButton, AsOfSlider, PageHead, Status, swatch_of, tables};
 use crate::row::Row;
 use crate::state::colours::Colour;
 use crate::state::live;
+use crate::state::order::Order;
 use crate::state::report::percent;
 
 /// The measured columns of the jobs' table.
@@ -42,10 +44,12 @@ pub fn Run(org: String, project: String, workload: String, run: String) -> impl 
         percent(&workload),
         percent(&run)
     );
+    let as_of = AsOf::in_address(Address::here());
     let ask = |request: String| move || Some(request.clone());
-    let runs = use_rows(ask(format!("/api/v_runs?{here}")));
-    let jobs = use_rows(ask(format!("/api/v_jobs?{here}&order=ordinal.asc&limit=1000")));
-    let results = use_rows(ask(format!("/api/v_benchmark_results?{here}&limit=1000")));
+    let then = |request: String| move || Some(format!("{request}{}", as_of.condition()));
+    let runs = use_rows(then(format!("/api/v_runs?{here}")));
+    let jobs = use_rows(then(format!("/api/v_jobs?{here}&order=ordinal.asc&limit=1000")));
+    let results = use_rows(then(format!("/api/v_benchmark_results?{here}&limit=1000")));
     let workloads = use_rows(ask(format!(
         "/api/v_workloads?org=eq.{}&project_code=eq.{}&workload_code=eq.{}",
         percent(&org),
@@ -53,10 +57,11 @@ pub fn Run(org: String, project: String, workload: String, run: String) -> impl 
         percent(&workload)
     )));
     let topics = vec![format!("{key}:run+job+progress")];
-    keep_live(runs, topics.clone(), live::fold_run, |e| matches!(live::kind(e), "run" | "job"));
-    keep_live(jobs, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
-    keep_live(results, topics, |_, _| false, |e| live::kind(e) == "job");
-    let feeds = use_feeds(&key, "progress");
+    let now = move || !as_of.is_past();
+    keep_live_while(now, runs, topics.clone(), live::fold_run, |e| matches!(live::kind(e), "run" | "job"));
+    keep_live_while(now, jobs, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
+    keep_live_while(now, results, topics, |_, _| false, |e| live::kind(e) == "job");
+    let feeds = use_feeds(&key, "progress").of_now(as_of);
 
     let title = format!("Run {run}");
     let report = format!("/reporting?project={project}&workload={workload}&run={run}");
@@ -71,12 +76,28 @@ pub fn Run(org: String, project: String, workload: String, run: String) -> impl 
             status=move || view! { <Status row=Signal::derive(move || runs.first().unwrap_or_default())/> }.into_any()
             meta=move || head_words(&jobs.all(), runs.first().as_ref()).into_any()
         >
+            <AsOfButton as_of/>
             <a class="button" href=report>"Open in Reporting"</a>
-            <Cancel what="run" rows=runs arguments=cancel/>
+            <Show when=now><Cancel what="run" rows=runs arguments=cancel.clone()/></Show>
         </PageHead>
-        {once_there(runs, 8, move || super::unknown_key("run", &key), move || view! { <Body jobs results workloads feeds/> }.into_any())}
+        <AsOfSlider as_of/>
+        {once_there(runs, 8, move || not_there(as_of, "run", &key), move || view! { <Body jobs results workloads feeds/> }.into_any())}
     }
     .into_any()
+}
+
+/// Nothing has this key; or nothing had it at the position that is shown.
+pub fn not_there(as_of: AsOf, what: &'static str, key: &str) -> AnyView {
+    if untrack(|| as_of.is_past()) {
+        let words = format!("There was no {what} {key} yet at this position of the log.");
+        return view! {
+            <Empty words>
+                <button type="button" class="button" on:click=move |_| as_of.set.run(None)>"Back to now"</button>
+            </Empty>
+        }
+        .into_any();
+    }
+    super::unknown_key(what, key)
 }
 
 fn head_words(jobs: &[Row], run: Option<&Row>) -> String {
@@ -110,15 +131,21 @@ fn Body(jobs: Rows, results: Rows, workloads: Rows, feeds: Feeds) -> impl IntoVi
             .map(|line| explain(line, "tok/s", p99.iter().find(|l| l.name == line.name)))
             .collect::<Vec<String>>()
     });
+    // A click on a point opens its proof.
+    let address = Address::here();
+    let pick = move |metric: &'static str| {
+        Callback::new(move |job: String| tables::open_proof(address, &job, metric))
+    };
+    let (of_throughput, of_latency) = (pick("output_tokens_per_second"), pick("ttft_p99_ms"));
     view! {
         <Steps jobs/>
         {move || workloads.first().map(|w| facts(&w))}
         <div class="grid grid-charts">
             <div class="span-6">
-                <Chart title="Output throughput" unit="tok/s ↑" figure=throughput height="high" testid="chart-throughput" words="The first point appears when the first job reports its progress."/>
+                <Chart title="Output throughput" unit="tok/s ↑" figure=throughput pick=of_throughput height="high" testid="chart-throughput" words="The first point appears when the first job reports its progress."/>
             </div>
             <div class="span-6">
-                <Chart title="TTFT p99" unit="ms, log scale ↓" figure=latency height="high" testid="chart-latency" words="The first point appears when the first job completes."/>
+                <Chart title="TTFT p99" unit="ms, log scale ↓" figure=latency pick=of_latency height="high" testid="chart-latency" words="The first point appears when the first job completes."/>
             </div>
         </div>
         <ul class="sentences" data-testid="saturation">
@@ -239,7 +266,20 @@ fn facts(workload: &Row) -> AnyView {
 
 #[component]
 fn JobsTable(jobs: Rows, results: Rows, feeds: Feeds) -> impl IntoView {
-    let keys = Memo::new(move |_| jobs.all().iter().map(|j| j.text("job")).collect::<Vec<_>>());
+    let address = Address::here();
+    let order = Memo::new(move |_| address.query.with(|query| Order::read(query, &FIGURES)));
+    let keys = Memo::new(move |_| {
+        let jobs = jobs.all().iter().map(|j| j.text("job")).collect::<Vec<_>>();
+        let Some(order) = order.get() else { return jobs };
+        results.rows.with(|results| {
+            let results = results.as_deref().unwrap_or_default();
+            let value = |job: &String| results.iter().find(|r| r.text("job") == *job)?.number(&order.key);
+            order.arrange(jobs.into_iter().map(|job| {
+                let value = value(&job);
+                (job, value)
+            }))
+        })
+    });
     // The lines' colours go by the order in which the traffic first appears, as in the charts.
     let shapes = Memo::new(move |_| {
         let mut shapes: Vec<String> = Vec::new();
@@ -251,7 +291,23 @@ fn JobsTable(jobs: Rows, results: Rows, feeds: Feeds) -> impl IntoView {
         }
         shapes
     });
-    let heads = FIGURES.map(|key| column(key).map(|c| view! { <th scope="col" class="number" title=c.definition()>{c.head()}" "<span class="unit">{c.unit()}</span></th> }));
+    let heads = FIGURES.into_iter().filter_map(column).map(|c| {
+        let sort = move || {
+            order.with(|o| {
+                let own = o.as_ref().filter(|o| o.key == c.key)?;
+                Some(if own.descending { "descending" } else { "ascending" })
+            })
+        };
+        let click = move |_| {
+            let next = order.with_untracked(|o| Order::clicked(o.as_ref(), c.key));
+            address.change(|query| Order::write(next.as_ref(), query));
+        };
+        view! {
+            <th scope="col" class="number" aria-sort=sort title=c.definition()>
+                <button type="button" class="sort" data-sort=c.key on:click=click>{c.head()}</button>" "<span class="unit">{c.unit()}</span>
+            </th>
+        }
+    });
     view! {
         <div class="table-scroll">
             <table class="data-table" data-testid="jobs">

@@ -8,7 +8,7 @@ use crate::browser::now_ms;
 use crate::browser::page::Page;
 use crate::browser::remote::Rows;
 use crate::format::{ABSENT, count, duration, maybe, millis};
-use crate::parts::{Progress, Spark, Status, swatch};
+use crate::parts::{AsOf, Progress, Spark, Status, swatch};
 use crate::row::Row;
 use crate::state::colours::Kind;
 use crate::state::job_feed::JobFeed;
@@ -16,12 +16,24 @@ use crate::state::live::{job_of, share_done};
 
 /// The last minute of every running job, by job.
 #[derive(Clone, Copy)]
-pub struct Feeds(RwSignal<HashMap<String, JobFeed>>);
+pub struct Feeds {
+    jobs: RwSignal<HashMap<String, JobFeed>>,
+    /// Whether the past is shown, of which nothing is said here.
+    past: Option<AsOf>,
+}
 
 impl Feeds {
+    /// Says nothing while the past is shown.
+    pub fn of_now(self, as_of: AsOf) -> Self {
+        Self { past: Some(as_of), ..self }
+    }
+
     /// What a job's load generator generates now: the mean of its last ten seconds.
     pub fn tokens_now(self, job: &str) -> Option<f64> {
-        self.0.with(|feeds| feeds.get(job)?.running_throughput().last().map(|p| p.avg))
+        if self.past.is_some_and(AsOf::is_past) {
+            return None;
+        }
+        self.jobs.with(|feeds| feeds.get(job)?.running_throughput().last().map(|p| p.avg))
     }
 }
 
@@ -44,7 +56,7 @@ pub fn use_feeds(path: &str, kinds: &str) -> Feeds {
             feeds.retain(|_, feed| feed.heard_since(old));
         });
     });
-    Feeds(feeds)
+    Feeds { jobs: feeds, past: None }
 }
 
 /// The strips of running jobs.
@@ -75,7 +87,7 @@ fn Strip(rows: Rows, feeds: Feeds, job: String) -> impl IntoView {
     });
     let key = job.clone();
     let tokens = Memo::new(move |_| {
-        feeds.0.with(|f| {
+        feeds.jobs.with(|f| {
             f.get(&key)
                 .map(|f| f.running_throughput().iter().map(|p| p.avg).collect::<Vec<f64>>())
                 .unwrap_or_default()
@@ -83,7 +95,7 @@ fn Strip(rows: Rows, feeds: Feeds, job: String) -> impl IntoView {
     });
     let key = job.clone();
     let power = Memo::new(move |_| {
-        feeds.0.with(|f| {
+        feeds.jobs.with(|f| {
             let feed = f.get(&key)?;
             let gpus: Vec<f64> =
                 feed.sources("gpu", "power_w").iter().filter_map(|(_, l)| l.last()).map(|p| p.avg).collect();
@@ -92,14 +104,14 @@ fn Strip(rows: Rows, feeds: Feeds, job: String) -> impl IntoView {
     });
     let key = job.clone();
     let cpu = Memo::new(move |_| {
-        feeds.0.with(|f| {
+        feeds.jobs.with(|f| {
             let feed = f.get(&key)?;
             let sockets = feed.sources("cpu", "utilization").len();
             feed.newest_sum("cpu", "utilization").map(|sum| sum / sockets.max(1) as f64 * 100.0)
         })
     });
     let key = job.clone();
-    let values = Memo::new(move |_| feeds.0.with(|f| f.get(&key).map_or(0, |feed| feed.taken)));
+    let values = Memo::new(move |_| feeds.jobs.with(|f| f.get(&key).map_or(0, |feed| feed.taken)));
     let start = row.get_untracked();
     let named = job.clone();
     let (colours, model) = (Page::expect().colours, start.text("model_code"));

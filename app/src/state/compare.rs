@@ -60,6 +60,8 @@ pub struct Line {
     pub label: String,
     /// Its unit.
     pub unit: &'static str,
+    /// What its cells are values of, where each has a proof.
+    pub metric: Option<&'static str>,
     /// A cell a side.
     pub cells: Vec<Cell>,
 }
@@ -119,7 +121,7 @@ fn line(label: String, values: Vec<String>) -> Line {
         .into_iter()
         .map(|text| Cell { differs: text != first, full: text.clone(), text, ..Cell::default() })
         .collect();
-    Line { label, unit: "", cells }
+    Line { label, unit: "", metric: None, cells }
 }
 
 fn settings(sides: &[Side]) -> Vec<Line> {
@@ -243,7 +245,12 @@ fn figures(sides: &[Side]) -> Vec<Line> {
                 noise: value.zip(noise).is_some_and(|(v, i)| (v - i.mean).abs() <= i.half),
             }
         });
-        lines.push(Line { label: metric.head(), unit: metric.unit(), cells: cells.collect() });
+        lines.push(Line {
+            label: metric.head(),
+            unit: metric.unit(),
+            metric: Some(metric.key),
+            cells: cells.collect(),
+        });
         // How sure the first figure is: it is what results are chosen by.
         if metric.key == FIGURES[0] {
             lines.push(intervals(sides, metric.key, metric.unit()));
@@ -265,7 +272,7 @@ fn intervals(sides: &[Side], metric: &str, unit: &'static str) -> Line {
             ..Cell::default()
         },
     });
-    Line { label: "95 % interval".to_owned(), unit, cells: cells.collect() }
+    Line { label: "95 % interval".to_owned(), unit, metric: None, cells: cells.collect() }
 }
 
 /// Whether a change of a metric is for the better.

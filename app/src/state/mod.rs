@@ -15,6 +15,7 @@ pub mod limit;
 pub mod live;
 pub mod log_diff;
 pub mod nearest;
+pub mod order;
 pub mod place;
 pub mod query;
 pub mod report;

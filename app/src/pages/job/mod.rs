@@ -13,13 +13,13 @@ use leptos::prelude::*;
 
 use crate::browser::address::Address;
 use crate::browser::page::Page;
-use crate::browser::remote::{Rows, keep_live, use_rows};
+use crate::browser::remote::{Rows, keep_live_while, use_rows};
 use crate::browser::route::use_location;
 use crate::format::{clock, duration};
 use crate::frame::drawer_href;
 use crate::parts::cancel::Cancel;
 use crate::parts::states::once_there;
-use crate::parts::{PageHead, Status};
+use crate::parts::{AsOf, AsOfButton, AsOfSlider, PageHead, Status};
 use crate::row::Row;
 use crate::state::job_feed::JobFeed;
 use crate::state::job_view::JobView;
@@ -36,6 +36,8 @@ struct View {
     address: Address,
     /// What the address says.
     set: Memo<JobView>,
+    /// The position of the log that is shown.
+    as_of: AsOf,
 }
 
 impl View {
@@ -60,19 +62,26 @@ fn open(path: &str) -> View {
     let org = path.split('/').next().unwrap_or_default();
     let ask = |request: String| move || Some(request.clone());
     let address = Address::here();
+    let as_of = AsOf::in_address(address);
+    let then = |request: String| move || Some(format!("{request}{}", as_of.condition()));
     let view = View {
-        jobs: use_rows(ask(format!("/api/v_jobs?job=eq.{}", percent(&job)))),
-        results: use_rows(ask(format!("/api/v_benchmark_results?job=eq.{}", percent(&job)))),
+        jobs: use_rows(then(format!("/api/v_jobs?job=eq.{}", percent(&job)))),
+        results: use_rows(then(format!("/api/v_benchmark_results?job=eq.{}", percent(&job)))),
         servers: use_rows(ask(format!("/api/v_servers?org=eq.{}", percent(org)))),
         feed: RwSignal::new(JobFeed::default()),
         address,
         set: Memo::new(move |_| address.query.with(JobView::read)),
+        as_of,
     };
     // One topic for everything of this job, so that its order is the log's.
     let topics = vec![format!("{path}:job+telemetry+progress+logs")];
-    keep_live(view.jobs, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
-    keep_live(view.results, topics.clone(), |_, _| false, |e| live::kind(e) == "job");
+    let now = move || !as_of.is_past();
+    keep_live_while(now, view.jobs, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
+    keep_live_while(now, view.results, topics.clone(), |_, _| false, |e| live::kind(e) == "job");
     Page::expect().live.listen(topics, move |events| {
+        if !untrack(now) {
+            return;
+        }
         let changed = view
             .feed
             .try_update_untracked(|feed| events.iter().fold(false, |changed, e| feed.fold(e) | changed));
@@ -146,11 +155,21 @@ pub fn Job(org: String, project: String, workload: String, run: String, scenario
                 <a class="button" href="#logs" rel="external">"Logs"</a>
                 <a class="button" href=events_href.clone() data-noscroll="" data-testid="events">"Events"</a>
             </Show>
-            <Cancel what="job" rows=view.jobs arguments=cancel/>
+            <Show when=move || there.get()><AsOfButton as_of=view.as_of/></Show>
+            <Show when=move || !view.as_of.is_past()><Cancel what="job" rows=view.jobs arguments=cancel.clone()/></Show>
         </PageHead>
-        {once_there(view.jobs, 8, move || view! { <imported::OrUnknown path=path.clone()/> }.into_any(), move || view! { <Body view org=org.clone()/> }.into_any())}
+        <AsOfSlider as_of=view.as_of/>
+        {once_there(view.jobs, 8, move || absent(view.as_of, &path), move || view! { <Body view org=org.clone()/> }.into_any())}
     }
     .into_any()
+}
+
+/// There is no such job: an imported result, nothing at all, or nothing yet at the position that is shown.
+fn absent(as_of: AsOf, path: &str) -> AnyView {
+    if untrack(|| as_of.is_past()) {
+        return super::run::not_there(as_of, "job", path);
+    }
+    view! { <imported::OrUnknown path=path.to_owned()/> }.into_any()
 }
 
 /// The job's row with what its result knows of flags and simulation.

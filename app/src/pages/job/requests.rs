@@ -63,12 +63,15 @@ pub(super) fn Requested(view: View, org: String) -> impl IntoView {
     });
     let logs = use_rows(move || {
         let (job, claimed) = ended.get()?;
+        let until = view.as_of.position.get().map(|at| format!("&position=lte.{at}")).unwrap_or_default();
         // Of this attempt: an earlier one's log is another measurement.
-        Some(format!(
-            "/api/v_job_artifacts?job=eq.{}&kind=eq.request_log&recorded_at=gte.{}&order=position.desc&limit=1&select=org,sha256,erased,bytes,position",
-            percent(&job),
-            percent(&claimed)
-        ))
+        Some(
+            format!(
+                "/api/v_job_artifacts?job=eq.{}&kind=eq.request_log&recorded_at=gte.{}&order=position.desc&limit=1&select=org,sha256,erased,bytes,position",
+                percent(&job),
+                percent(&claimed)
+            ) + &until,
+        )
     });
     // Uploaded after the job ended: its event comes later than the job's.
     Page::expect().live.listen(vec![format!("{org}:blob")], move |events| {

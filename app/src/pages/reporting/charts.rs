@@ -11,13 +11,12 @@ use crate::charts::saturation::explain;
 use crate::charts::view::{Chart, Zooming, watch_near};
 use crate::charts::{Figure, category, pareto};
 use crate::format::count;
-use crate::frame::drawer_href;
 use crate::metrics::{Column, column};
+use crate::parts::tables;
 use crate::row::Row;
 use crate::state::colours::{Colour, Kind};
 use crate::state::report::MOST_DRAWN;
 use crate::state::report_view::{ReportView, TABS, chart_metrics};
-use crate::state::result_key::path_of;
 
 /// The figure of the tab Cost.
 const COST: &str = "cost_per_million_output_tokens_usd";
@@ -97,14 +96,7 @@ pub(super) fn Charts(view: View) -> impl IntoView {
     // A click on a point opens its proof.
     let pick = Callback::new(move |job: String| {
         let metric = settings.view.with_untracked(|v| v.y.clone());
-        settings.address.change(|query| {
-            let href = drawer_href(
-                "",
-                &query.write(),
-                &[("drawer", "proof"), ("job", path_of(&job)), ("metric", &metric)],
-            );
-            *query = crate::state::query::Query::parse(&href);
-        });
+        tables::open_proof(settings.address, &job, &metric);
     });
     let is = move |tab: &'static str| settings.view.with(|v| v.tab == tab);
     let class = move || if settings.view.with(|v| v.compared().is_empty()) { "span-12" } else { "span-7" };

@@ -8,7 +8,7 @@ use crate::browser::remote::use_rows;
 use crate::charts::overlay::{self, MEASURES, Measure};
 use crate::charts::view::Chart;
 use crate::format::signed_percent;
-use crate::parts::swatch_of;
+use crate::parts::{swatch_of, tables};
 use crate::row::Row;
 use crate::state::colours::Colour;
 use crate::state::compare::{Cell, Comparison, Line, Side, two_sets};
@@ -139,7 +139,8 @@ fn Tray(view: View) -> impl IntoView {
         comparison.with(|c| {
             let settings =
                 c.settings.iter().filter(|line| all || line.differs()).map(setting_line).collect_view();
-            let figures = c.figures.iter().map(figure_line).collect_view();
+            let figures =
+                sides.with(|sides| c.figures.iter().map(|line| figure_line(line, sides)).collect_view());
             view! { <tbody>{settings}</tbody><tbody class="results">{figures}</tbody> }
         })
     };
@@ -168,7 +169,7 @@ fn Tray(view: View) -> impl IntoView {
                 let href = format!("/catalogue?tab=sets&entry={}&against={}", encode(&other), encode(&first));
                 view! { <p class="one-line"><a class="link" href=href data-testid="compare-sets">{format!("Compare the sets {first} and {other} key by key")}</a></p> }
             })}
-            <Overlays sides/>
+            <Overlays view sides/>
             <log_diff::Logs view sides/>
         </section>
     }
@@ -188,8 +189,8 @@ fn setting_line(line: &Line) -> AnyView {
     .into_any()
 }
 
-fn figure_line(line: &Line) -> AnyView {
-    let cells = line.cells.iter().map(figure_cell);
+fn figure_line(line: &Line, sides: &[Side]) -> AnyView {
+    let cells = line.cells.iter().zip(sides).map(|(cell, side)| figure_cell(cell, line.metric, &side.result));
     view! {
         <tr>
             <th scope="row" class="quiet">{line.label.clone()}" "<span class="unit">{line.unit}</span></th>
@@ -199,18 +200,25 @@ fn figure_line(line: &Line) -> AnyView {
     .into_any()
 }
 
-fn figure_cell(cell: &Cell) -> AnyView {
+fn figure_cell(cell: &Cell, metric: Option<&'static str>, result: &Row) -> AnyView {
     let delta = cell.delta.map(|delta| {
         let title = if cell.noise { "within the pinned one's own interval: noise" } else { "against the pinned one" };
         view! { " "<span class="delta" class:delta-noise=cell.noise title=title>{format!("{} %", signed_percent(delta))}</span> }
     });
-    view! { <td title=cell.full.clone()><b>{cell.text.clone()}</b>{delta}</td> }.into_any()
+    let value = match metric {
+        Some(metric) => tables::figure(result, metric),
+        None => cell.text.clone().into_any(),
+    };
+    view! { <td title=cell.full.clone()><b>{value}</b>{delta}</td> }.into_any()
 }
 
 /// The curves of the sides over each other.
 #[component]
-fn Overlays(sides: Memo<Vec<Side>>) -> impl IntoView {
-    let measure = RwSignal::new(MEASURES[2]);
+fn Overlays(view: View, sides: Memo<Vec<Side>>) -> impl IntoView {
+    let settings = view.settings;
+    let measure = Memo::new(move |_| {
+        settings.view.with(|v| MEASURES.iter().find(|m| m.word == v.over).copied()).unwrap_or(MEASURES[2])
+    });
     let latency = Memo::new(move |_| {
         sides.with(|sides| {
             overlay::percentiles(
@@ -237,9 +245,7 @@ fn Overlays(sides: Memo<Vec<Side>>) -> impl IntoView {
     });
     let choose = move |event: leptos::ev::Event| {
         let word = event_target_value(&event);
-        if let Some(found) = MEASURES.iter().find(|m| m.word == word) {
-            measure.set(*found);
-        }
+        settings.look(|v| v.over = word);
     };
     let options = MEASURES
         .map(|m| view! { <option value=m.word selected=move || measure.get() == m>{m.word}</option> });
