@@ -5,8 +5,8 @@ use leptos::prelude::*;
 use super::strip::{Strips, is_running, use_feeds};
 use crate::browser::now_ms;
 use crate::browser::page::Page;
-use crate::browser::remote::{Rows, keep_live, use_rows};
-use crate::format::{ABSENT, ago, long_moment, moment};
+use crate::browser::remote::{Rows, keep_live, use_rows, use_rows_counted};
+use crate::format::{ABSENT, ago, count, long_moment, moment};
 use crate::metrics::column;
 use crate::parts::states::{Empty, once_there, when_there};
 use crate::parts::{PageHead, Status, server_state, swatch, tables};
@@ -34,11 +34,16 @@ pub fn Dashboard() -> impl IntoView {
     });
     let results =
         use_rows(|| Some("/api/v_benchmark_results?order=finished_at.desc.nullslast&limit=20".into()));
+    // A doubt that somebody cleared is none any more.
+    let doubted = use_rows_counted(|| {
+        Some("/api/v_benchmark_results?suspicious=is.true&order=finished_at.desc.nullslast&limit=5".into())
+    });
     let servers = use_rows(|| Some("/api/v_servers?removed=is.false&order=server.asc".into()));
     let topics = vec![format!("{}:run+job+server+progress", if org.is_empty() { "_" } else { &org })];
     keep_live(running, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
     keep_live(ended, topics.clone(), |_, _| false, |e| live::kind(e) == "job");
     keep_live(results, topics.clone(), |_, _| false, |e| live::kind(e) == "job");
+    keep_live(doubted, topics.clone(), |_, _| false, |e| live::kind(e) == "job");
     keep_live(servers, topics, live::fold_server, |e| matches!(live::kind(e), "server" | "job"));
     let feeds = use_feeds(if org.is_empty() { "_" } else { &org }, "telemetry+progress");
 
@@ -85,8 +90,13 @@ pub fn Dashboard() -> impl IntoView {
                 <div class="stack">
                     <Leaders/>
                     <section aria-labelledby="flagged">
-                        <div class="section-head"><h2 id="flagged">"Flagged"</h2><span class="meta">"shown, never discarded"</span></div>
-                        {move || flagged(&results.all(), now.get())}
+                        <div class="section-head">
+                            <h2 id="flagged">"Flagged"</h2><span class="meta">"shown, never discarded"</span>
+                            <span class="push">
+                                {move || doubted.total.get().filter(|n| *n > 0).map(|n| view! { <a class="link" href="/reporting?flagged=true" data-testid="all-flagged">{format!("All {}", count(n as i64))}</a> })}
+                            </span>
+                        </div>
+                        {when_there(doubted, 2, || view! { <p class="meta one-line">"No result is doubted."</p> }.into_any(), move |list| flagged(&list, now))}
                     </section>
                     <section aria-labelledby="servers">
                         <div class="section-head">
@@ -235,14 +245,13 @@ fn ended_table(jobs: &[Row], results: Rows, now: RwSignal<f64>) -> AnyView {
     .into_any()
 }
 
-fn flagged(results: &[Row], now: f64) -> AnyView {
+fn flagged(results: &[Row], now: RwSignal<f64>) -> AnyView {
     let doubted: Vec<AnyView> = results
         .iter()
-        .filter(|r| r.mark() == "flagged")
-        .take(5)
         .map(|row| {
             let rules = row.list("flags").iter().map(|r| r.replace('_', " ")).collect::<Vec<_>>().join(", ");
             let words = if rules.is_empty() { "doubted".to_owned() } else { rules };
+            let ended = row.millis("finished_at");
             view! {
                 <li>
                     <p class="command-head">
@@ -251,7 +260,7 @@ fn flagged(results: &[Row], now: f64) -> AnyView {
                             " "
                             <a class="key" href=row.job_path()>{row.text("scenario_code")}</a>
                         </span>
-                        <span class="meta">{row.millis("finished_at").map(|at| moment(at, now))}</span>
+                        <span class="meta">{ended.map(|at| move || moment(at, now.get()))}</span>
                     </p>
                     <p class="meta key">{format!("{} / run {}", row.text("workload_code"), row.text("run_number"))}</p>
                 </li>
@@ -259,11 +268,7 @@ fn flagged(results: &[Row], now: f64) -> AnyView {
             .into_any()
         })
         .collect();
-    if doubted.is_empty() {
-        view! { <p class="meta one-line">"None of the latest results is doubted."</p> }.into_any()
-    } else {
-        view! { <ul class="flag-list">{doubted}</ul> }.into_any()
-    }
+    view! { <ul class="flag-list">{doubted}</ul> }.into_any()
 }
 
 fn servers_table(servers: &[Row], now: RwSignal<f64>) -> AnyView {

@@ -1,7 +1,7 @@
 //! Hardware: servers, their states, what they are, and how to add one.
 
 use events::access::Role;
-use events::api::{CreateServer, RemoveServer};
+use events::api::{CreateServer, RemoveServer, SetServerMaintenance};
 use leptos::ev::SubmitEvent;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
@@ -12,7 +12,7 @@ use crate::browser::now_ms;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
 use crate::format::{ABSENT, ago, gigabytes, maybe, maybe_count};
-use crate::parts::states::{Empty, when_there};
+use crate::parts::states::{Empty, once_there};
 use crate::parts::{CommandButton, CopyButton, Done, PageHead, server_state};
 use crate::row::Row;
 use crate::state::live;
@@ -46,6 +46,12 @@ pub fn Hardware() -> impl IntoView {
             q.set("add", open.then_some(""));
         })
     };
+    let maintained = Memo::new(move |_| address.query.with(|q| q.get("maintain").map(str::to_owned)));
+    let maintain = move |server: Option<String>| {
+        address.change(|q| {
+            q.set("maintain", server.as_deref());
+        })
+    };
     view! {
         <PageHead title="Hardware" meta=move || words(&servers.all()).into_any()>
             {untrack(|| page.signed_in()).then(|| view! {
@@ -55,11 +61,14 @@ pub fn Hardware() -> impl IntoView {
         <Show when=move || adding.get()>
             <AddServer servers close=Callback::new(move |()| add(false))/>
         </Show>
-        {when_there(
+        {move || maintained.get().filter(|_| page.may(Role::Admin)).map(|server| view! {
+            <Maintenance servers server close=Callback::new(move |()| maintain(None))/>
+        })}
+        {once_there(
             servers,
             4,
             move || view! { <Empty words="No server yet. A server is a host with an agent on it: add one, run the command it shows, and it appears here."/> }.into_any(),
-            move |list| table(&list, now, servers),
+            move || table(now, servers, Callback::new(move |server| maintain(Some(server)))),
         )}
     }
     .into_any()
@@ -74,47 +83,10 @@ fn words(servers: &[Row]) -> String {
     }
 }
 
-fn table(list: &[Row], now: RwSignal<f64>, servers: Rows) -> AnyView {
-    // Removing is the administrators'.
-    let may = Page::expect().session.with_untracked(|s| s.as_ref().and_then(|s| s.role) == Some(Role::Admin));
-    let lines = list.iter().map(|row| {
-        let seen = row.millis("last_seen");
-        let gpus = match (row.whole("gpu_count"), row.maybe_text("gpu_name")) {
-            (Some(n), Some(name)) if n > 0 => format!("{n} × {name}, {} GB", maybe(row.number("gpu_memory_bytes").map(gigabytes))),
-            (Some(_), _) => "none".to_owned(),
-            _ => ABSENT.to_owned(),
-        };
-        let cpu = row.maybe_text("cpu_model").map_or_else(|| ABSENT.to_owned(), |m| format!("{m}, {} cores", maybe_count(row.whole("cpus"))));
-        let doing = row.maybe_text("running_job").filter(|j| !j.is_empty()).map(|job| {
-            let path = job.strip_prefix("job/").unwrap_or(&job).to_owned();
-            let short = path.rsplit('/').next().unwrap_or_default().to_owned();
-            view! { <a class="key" href=format!("/projects/{path}")>{short}</a> }
-        });
-        let idle = doing.is_none().then_some("idle");
-        view! {
-            <tr data-testid="server" data-state=row.text("state")>
-                <th scope="row" class="card-title"><span class="key strong">{format!("{}/{}", row.text("config_code"), row.text("hostname"))}</span></th>
-                <td class="card-figure" data-label="State">{server_state(&row.text("state"))}</td>
-                <td class="number card-figure" data-label="Heartbeat">{move || seen.map_or_else(|| "never".to_owned(), |at| format!("{} ago", ago((now.get() - at) / 1000.0)))}</td>
-                <td class="card-figure" data-label="Doing">{doing}{idle}</td>
-                <td>{gpus}</td>
-                <td class="clip" title=cpu.clone()>{cpu.clone()}</td>
-                <td class="number">{maybe(row.number("ram_total_bytes").map(gigabytes))}</td>
-                <td>{row.maybe_text("os").unwrap_or_else(|| ABSENT.to_owned())}</td>
-                <td class="key">{row.maybe_text("agent_version").unwrap_or_else(|| ABSENT.to_owned())}</td>
-                <td class="number">{maybe(row.number("cost_per_hour_usd"))}</td>
-                {may.then(|| {
-                    let server = RemoveServer { p_config_code: row.text("config_code"), p_hostname: row.text("hostname") };
-                    view! {
-                        <td>
-                            <CommandButton word="Remove" sure="Its agent is let in no more." command="remove_server" arguments=Callback::new(move |()| server.clone()) done=Done::new(move |_| servers.reload()) testid="remove-server"/>
-                        </td>
-                    }
-                })}
-            </tr>
-        }
-        .into_any()
-    });
+/// The servers; a row stays while its server does, so that the keyboard stays in it.
+fn table(now: RwSignal<f64>, servers: Rows, maintain: Callback<String>) -> AnyView {
+    let keys = Memo::new(move |_| servers.all().iter().map(|s| s.text("server")).collect::<Vec<_>>());
+    let may = Page::expect().may(Role::Admin);
     view! {
         <div class="table-scroll">
             <table class="data-table" data-testid="servers">
@@ -131,13 +103,182 @@ fn table(list: &[Row], now: RwSignal<f64>, servers: Rows) -> AnyView {
                         <th scope="col">"System"</th>
                         <th scope="col">"Agent"</th>
                         <th scope="col" class="number">"Cost "<span class="unit">"$/h"</span></th>
-                        {may.then(|| view! { <th scope="col"><span class="visually-hidden">"Remove"</span></th> })}
+                        {may.then(|| view! { <th scope="col"><span class="visually-hidden">"Maintenance and removal"</span></th> })}
                     </tr>
                 </thead>
-                <tbody>{lines.collect_view()}</tbody>
+                <tbody>
+                    <For each=move || keys.get() key=Clone::clone let:key>
+                        <Server servers key now maintain/>
+                    </For>
+                </tbody>
             </table>
         </div>
         <p class="table-foot"><span>"online: a heartbeat within 2 minutes · stale: within 10 · offline: older"</span></p>
+    }
+    .into_any()
+}
+
+/// A server.
+#[component]
+fn Server(servers: Rows, key: String, now: RwSignal<f64>, maintain: Callback<String>) -> impl IntoView {
+    let key = StoredValue::new(key);
+    let found = move || {
+        servers.rows.with(|rows| {
+            rows.iter().flatten().find(|s| key.with_value(|key| s.text("server") == *key)).cloned()
+        })
+    };
+    // A heartbeat changes one cell, not the row.
+    let seen = Memo::new(move |_| found().and_then(|row| row.millis("last_seen")));
+    let row = Memo::new(move |_| {
+        let mut row = found().unwrap_or_default();
+        row.0.remove("last_seen");
+        row
+    });
+    let gpus = move || {
+        row.with(|row| match (row.whole("gpu_count"), row.maybe_text("gpu_name")) {
+            (Some(n), Some(name)) if n > 0 => {
+                format!("{n} × {name}, {} GB", maybe(row.number("gpu_memory_bytes").map(gigabytes)))
+            }
+            (Some(_), _) => "none".to_owned(),
+            _ => ABSENT.to_owned(),
+        })
+    };
+    let cpu = Memo::new(move |_| {
+        row.with(|row| match row.maybe_text("cpu_model") {
+            Some(model) => format!("{model}, {} cores", maybe_count(row.whole("cpus"))),
+            None => ABSENT.to_owned(),
+        })
+    });
+    let doing = move || {
+        row.with(|row| match row.maybe_text("running_job").filter(|job| !job.is_empty()) {
+            Some(job) => {
+                let path = job.strip_prefix("job/").unwrap_or(&job).to_owned();
+                let short = path.rsplit('/').next().unwrap_or_default().to_owned();
+                view! { <a class="key" href=format!("/projects/{path}")>{short}</a> }.into_any()
+            }
+            None => "idle".into_any(),
+        })
+    };
+    let state = move || {
+        row.with(|row| {
+            let why = row.is("maintenance").then(|| row.text("maintenance_reason"));
+            view! {
+                {server_state(&row.text("state"))}
+                {why.map(|why| view! { " "<span class="status" data-status="flagged" data-testid="in-maintenance" title="no new job goes there until it ends">{format!("maintenance: {why}")}</span> })}
+            }
+        })
+    };
+    let text = move |column: &'static str| {
+        move || row.with(|row| row.maybe_text(column).unwrap_or_else(|| ABSENT.to_owned()))
+    };
+    view! {
+        <tr data-testid="server" data-server=key.get_value() data-state=move || row.with(|row| row.text("state"))>
+            <th scope="row" class="card-title"><span class="key strong">{move || row.with(|row| format!("{}/{}", row.text("config_code"), row.text("hostname")))}</span></th>
+            <td class="card-figure" data-label="State">{state}</td>
+            <td class="number card-figure" data-label="Heartbeat">{move || seen.get().map_or_else(|| "never".to_owned(), |at| format!("{} ago", ago((now.get() - at) / 1000.0)))}</td>
+            <td class="card-figure" data-label="Doing">{doing}</td>
+            <td>{gpus}</td>
+            <td class="clip" title=move || cpu.get()>{move || cpu.get()}</td>
+            <td class="number">{move || row.with(|row| maybe(row.number("ram_total_bytes").map(gigabytes)))}</td>
+            <td>{text("os")}</td>
+            <td class="key">{text("agent_version")}</td>
+            <td class="number">{move || row.with(|row| maybe(row.number("cost_per_hour_usd")))}</td>
+            <Acts servers key row maintain/>
+        </tr>
+    }
+    .into_any()
+}
+
+/// What administrators may do with a server.
+#[component]
+fn Acts(
+    servers: Rows,
+    key: StoredValue<String>,
+    row: Memo<Row>,
+    maintain: Callback<String>,
+) -> impl IntoView {
+    if !Page::expect().may(Role::Admin) {
+        return ().into_any();
+    }
+    let words = Memo::new(move |_| row.with(|row| (row.text("config_code"), row.text("hostname"))));
+    let resting = Memo::new(move |_| row.with(|row| row.is("maintenance")));
+    let end = Callback::new(move |()| {
+        let (config, host) = words.get_untracked();
+        SetServerMaintenance { p_config_code: config, p_hostname: host, p_on: false, p_reason: None }
+    });
+    let remove = Callback::new(move |()| {
+        let (config, host) = words.get_untracked();
+        RemoveServer { p_config_code: config, p_hostname: host }
+    });
+    let again = Done::new(move |_| servers.reload());
+    let again = StoredValue::new(again);
+    view! {
+        <td>
+            <div class="actions">
+                <Show
+                    when=move || resting.get()
+                    fallback=move || view! { <button type="button" class="button" data-testid="begin-maintenance" on:click=move |_| maintain.run(key.get_value())>"Maintenance"</button> }
+                >
+                    <CommandButton word="End maintenance" command="set_server_maintenance" arguments=end done=again.get_value() testid="end-maintenance"/>
+                </Show>
+                <CommandButton word="Remove" sure="Its agent is let in no more." command="remove_server" arguments=remove done=again.get_value() testid="remove-server"/>
+            </div>
+        </td>
+    }
+    .into_any()
+}
+
+/// Maintenance begins with a reason.
+#[component]
+fn Maintenance(servers: Rows, server: String, close: Callback<()>) -> impl IntoView {
+    let key = StoredValue::new(server);
+    let reason = RwSignal::new(String::new());
+    let field = NodeRef::<leptos::html::Input>::new();
+    Effect::new(move |_| {
+        if let Some(field) = field.get() {
+            let _ = field.focus();
+        }
+    });
+    let found = move || {
+        servers.rows.with(|rows| {
+            rows.iter().flatten().find(|s| key.with_value(|key| s.text("server") == *key)).cloned()
+        })
+    };
+    let name = move || {
+        found()
+            .map_or_else(|| key.get_value(), |s| format!("{}/{}", s.text("config_code"), s.text("hostname")))
+    };
+    let begin = Callback::new(move |()| {
+        let row = untrack(found).unwrap_or_default();
+        SetServerMaintenance {
+            p_config_code: row.text("config_code"),
+            p_hostname: row.text("hostname"),
+            p_on: true,
+            p_reason: Some(reason.get_untracked().trim().to_owned()),
+        }
+    });
+    let done = Done::new(move |_| {
+        servers.reload();
+        close.try_run(());
+    });
+    view! {
+        <section class="panel" aria-labelledby="maintenance-title" data-testid="maintenance-form">
+            <div class="section-head">
+                <h2 id="maintenance-title">"Maintenance of "<span class="key">{name}</span></h2>
+                <div class="actions"><button type="button" class="button button-quiet" on:click=move |_| close.run(())>"Close"</button></div>
+            </div>
+            <div class="form-grid">
+                <label class="field span-8">
+                    <span class="field-label">"Why"</span>
+                    <input class="control" data-testid="maintenance-reason" placeholder="new power supply" node_ref=field bind:value=reason/>
+                </label>
+                <div class="field span-4">
+                    <span class="field-label">"\u{a0}"</span>
+                    <CommandButton word="Begin maintenance" command="set_server_maintenance" arguments=begin done testid="maintain"/>
+                </div>
+            </div>
+            <p class="meta">"What runs there goes on; no new job begins until the maintenance ends."</p>
+        </section>
     }
     .into_any()
 }

@@ -1,7 +1,7 @@
 //! One project: its workloads, their scenarios, their runs, and the buttons that execute them.
 
 use events::access::Role;
-use events::api::{ArchiveWorkload, StartRun};
+use events::api::{ArchiveWorkload, RenameWorkload, StartRun};
 use events::tools::ToolCode;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
@@ -208,7 +208,24 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
         p_workload_code: code.get_value(),
     });
     let again = Done::new(move |_| workloads.reload());
-    let name = row.maybe_text("name").filter(|name| code.with_value(|code| name != code));
+    let name = Memo::new(move |_| {
+        let rows = workloads.all();
+        rows.iter().find(|w| code.with_value(|code| w.text("workload_code") == *code)).map(|w| w.text("name"))
+    });
+    let (renaming, new_name) = (RwSignal::new(false), RwSignal::new(String::new()));
+    let rename = Callback::new(move |()| RenameWorkload {
+        p_project_code: project_code.get_value(),
+        p_workload_code: code.get_value(),
+        p_name: new_name.get_untracked().trim().to_owned(),
+    });
+    let renamed = Done::new(move |_| {
+        workloads.reload();
+        renaming.try_set(false);
+    });
+    let begin = move |_| {
+        new_name.set(name.get_untracked().unwrap_or_default());
+        renaming.update(|open| *open = !*open);
+    };
     let clone = {
         let mut query = Query::default();
         query.push("project", &row.text("project_code")).push("workload", &row.text("workload_code"));
@@ -238,7 +255,16 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
         <li class="workload-row" data-testid="workload" data-code=row.text("workload_code")>
             <div>
                 <h3 class="key">{swatch(Kind::Model, &row.text("model_code"))}{row.text("workload_code")}</h3>
-                {name.map(|name| view! { <p>{name}</p> })}
+                {move || name.get().filter(|name| code.with_value(|code| name != code)).map(|name| view! { <p data-testid="workload-title">{name}</p> })}
+                <Show when=move || renaming.get()>
+                    <div class="actions" data-testid="rename-form">
+                        <label>
+                            <span class="visually-hidden">"New name"</span>
+                            <input class="control" data-testid="workload-name" bind:value=new_name/>
+                        </label>
+                        <CommandButton word="Save the name" command="rename_workload" arguments=rename done=renamed.clone() testid="rename-workload"/>
+                    </div>
+                </Show>
                 <p class="meta">
                     <span class="key">{row.text("model_code")}</span>
                     {format!(" · {} {} · {quantization} · {} · {}", row.text("framework_code"), row.text("framework_version"), row.text("tool_code"), counted(row.whole("scenarios").unwrap_or(0), "scenario"))}
@@ -255,6 +281,7 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
                         when=move || !archived.get()
                         fallback=|| view! { <span class="status" data-status="queued" data-testid="workload-archived">"archived"</span> }
                     >
+                        <button type="button" class="button" data-testid="rename" aria-expanded=move || renaming.get().to_string() title="the display name; the code stays" on:click=begin>"Rename"</button>
                         <CommandButton word="Archive" sure="No more runs of it; its results stay." command="archive_workload" arguments=archive done=again.clone() testid="archive-workload"/>
                         <label>
                             <span class="visually-hidden">"Server"</span>

@@ -9,11 +9,13 @@ use wasm_bindgen_futures::spawn_local;
 
 use super::Settings;
 use crate::browser::api::{self, Trouble};
+use crate::browser::remote::use_rows;
 use crate::format::{ABSENT, counted};
 use crate::parts::states::{Skeleton, trouble_view};
 use crate::row::Row;
 use crate::state::catalogue_view::Against;
-use crate::state::set_diff::{Line, side_by_side};
+use crate::state::report::any_of;
+use crate::state::set_diff::{Line, known, side_by_side};
 
 /// Everything a set gives a value to, as the control plane names it.
 pub(super) fn values_of(row: &Row) -> BTreeMap<String, Value> {
@@ -30,6 +32,13 @@ pub(super) fn values_of(row: &Row) -> BTreeMap<String, Value> {
         }
     }
     all
+}
+
+/// The frameworks of a set's sidecars.
+fn sidecars_of(row: &Row) -> Vec<String> {
+    let Some(Value::Array(companions)) = row.value("companions") else { return Vec::new() };
+    let code = |companion: &Value| Some(companion.get("framework_code")?.as_str()?.to_owned());
+    companions.iter().filter_map(code).collect()
 }
 
 /// The difference, asked of the control plane.
@@ -53,11 +62,25 @@ pub(super) fn Diff(settings: Settings, row: StoredValue<Row>, against: Against) 
         });
     };
     ask();
+    // What the arguments mean, also of those that are the same on both sides.
+    let templates = use_rows(move || {
+        let of = |diff: &EngineArgsSetsDiff| {
+            let sidecars = row.with_value(sidecars_of);
+            let frameworks: Vec<String> =
+                std::iter::once(diff.framework_code.clone()).chain(sidecars).collect();
+            format!(
+                "/api/v_framework_engine_args_templates?{}&select=framework_code,framework_version,key,dangerous,meaning&order=position.asc",
+                any_of("framework_code", &frameworks)
+            )
+        };
+        answer.with(|answer| Some(of(answer.as_ref()?.as_ref().ok()?)))
+    });
     move || match answer.get() {
         None => view! { <Skeleton lines=6/> }.into_any(),
         Some(Err(trouble)) => trouble_view(&trouble, ask),
         Some(Ok(diff)) => {
-            let lines = side_by_side(&diff.differences, &row.with_value(values_of));
+            let known = known(&templates.all(), &diff.framework_code, &diff.framework_version);
+            let lines = side_by_side(&diff.differences, &row.with_value(values_of), &known);
             let all = settings.view.with(|v| v.all);
             shown(lines, &diff, &name, all)
         }
@@ -109,7 +132,7 @@ fn line_view(line: Line) -> AnyView {
             <td class="key wrap-any card-figure" data-label="Before" class:quiet=same>{text(line.base)}</td>
             <td class="key wrap-any card-figure" data-label="Here" class:strong=!same class:quiet=same>{text(line.value)}</td>
             <td class="card-figure" data-label="Change">{line.change.clone()}</td>
-            <td class="clip" title=line.meaning.clone()>{line.meaning.clone()}</td>
+            <td class="wrap" data-testid="meaning">{line.meaning.clone()}</td>
         </tr>
     }
     .into_any()

@@ -7,7 +7,7 @@ use wasm_bindgen_futures::spawn_local;
 use super::Settings;
 use crate::browser::api::{self, Trouble};
 use crate::browser::remote::{Rows, use_rows};
-use crate::browser::save_file;
+use crate::browser::save_blob;
 use crate::format::count;
 use crate::metrics::{RESULT_COLUMNS, column};
 use crate::parts::{ChosenFilters, FilterChips, Filtered};
@@ -162,8 +162,11 @@ pub(super) fn ColumnChooser(settings: Settings) -> impl IntoView {
 }
 
 /// What an export can be: media type, ending, word.
-const EXPORTS: [(&str, &str, &str); 2] =
-    [("text/csv", "csv", "CSV"), ("application/x-ndjson", "ndjson", "NDJSON, a result a line")];
+const EXPORTS: [(&str, &str, &str); 3] = [
+    ("text/csv", "csv", "CSV"),
+    ("application/x-ndjson", "ndjson", "NDJSON, a result a line"),
+    ("application/vnd.apache.parquet", "parquet", "Parquet, with its own types"),
+];
 
 /// Everything that is filtered, every column, as a file.
 #[component]
@@ -180,7 +183,7 @@ pub(super) fn Export(settings: Settings) -> impl IntoView {
         let request = settings.report.with_untracked(Report::export_request);
         spawn_local(async move {
             match api::export(&request, media_type).await {
-                Ok(text) => save_file(&format!("benchtrail-results.{ending}"), media_type, &text),
+                Ok(file) => save_blob(&format!("benchtrail-results.{ending}"), &file),
                 Err(error) => {
                     trouble.try_set(Some(error));
                 }
