@@ -169,6 +169,25 @@ async fn compare_sets(browser: &Browser, measured: &Measured) {
         set.len()
     );
     browser.until("every argument of the set", &all).await;
+    // What each does is said, and what needs an approval is marked, also where both have the same value.
+    let templates = measured
+        .admin
+        .rows("/api/v_framework_engine_args_templates?framework_code=eq.vllm&select=framework_version,key,meaning,dangerous")
+        .await;
+    let version = diff["framework_version"].as_str().expect("a version");
+    let said = "return Object.fromEntries(Array.from(document.querySelectorAll('[data-testid=difference]')).map(d => \
+        [d.dataset.key, [d.querySelector('[data-testid=meaning]').textContent, d.querySelector('[data-status=flagged]') !== null, d.dataset.change]]))";
+    browser.until("meanings", "return document.querySelector('[data-change=same] [data-testid=meaning]')?.textContent.length > 0").await;
+    let said = browser.run(said, json!([])).await;
+    let mut same = 0;
+    for (key, line) in said.as_object().expect("arguments") {
+        let of = |t: &&Value| t["framework_version"] == version && t["key"] == key.as_str();
+        if let Some(template) = templates.iter().find(of) {
+            assert_eq!((&line[0], &line[1]), (&template["meaning"], &template["dangerous"]), "{key}");
+            same += usize::from(line[2] == "same");
+        }
+    }
+    assert!(same > 0, "{said}");
     browser.screenshot("set-diff").await;
     // Against the defaults: every argument of the set that is not its default.
     browser.choose("against", "~defaults").await;

@@ -81,7 +81,7 @@ async fn every_kind_of_workload_has_its_fields_and_is_launched_from_the_page() {
     let browser = Browser::open(&plane.url, DESKTOP).await;
     browser.sign_in(&email, &password).await;
     fields(&browser).await;
-    cures(&browser).await;
+    cures(&browser, &admin).await;
 
     // Images and speech in one project, executed together.
     visit(&browser, "/projects/new").await;
@@ -178,7 +178,7 @@ async fn fields(browser: &Browser) {
 }
 
 /// What stands in the way is cured by a press, or said so that it can be copied.
-async fn cures(browser: &Browser) {
+async fn cures(browser: &Browser, admin: &Api) {
     browser.click_css("[data-testid=kind][data-tool=metrumbench-llm]").await;
     set(browser, 0, "num-requests", "8").await;
     let cure = "[data-rule=load_is_sound] [data-testid=cure][data-field='p_scenarios.p_num_requests']";
@@ -197,6 +197,21 @@ async fn cures(browser: &Browser) {
     becomes(browser, "the cure in the form", requests, json!("200")).await;
     browser.until("the cure gone", &format!("return document.querySelector(\"{cure}\") === null")).await;
     becomes(browser, "the focus kept", "return document.activeElement.id", json!("readiness")).await;
+    // A cure that is a command: what loads code is approved by whoever may, and readiness is judged anew.
+    set(browser, 0, "engine-args", "trust_remote_code=true").await;
+    let unapproved = "[data-rule=dangerous_args_approved][data-result=fails]";
+    browser.find_css(unapproved).await;
+    browser.click_css(&format!("{unapproved} [data-testid=cure-command]")).await;
+    let judged = "return document.querySelector('[data-rule=dangerous_args_approved]')?.textContent.includes('approved, but') || document.querySelector('[data-rule=dangerous_args_approved]')?.textContent.includes('they are approved')";
+    browser.until("the approval in force", judged).await;
+    let said = "return document.querySelector('[data-rule=dangerous_args_approved] [data-testid=cure-command]') === null";
+    becomes(browser, "nothing left to approve", said, json!(true)).await;
+    let approved = admin.rows("/api/v_dangerous_arg_approvals?program_code=eq.vllm").await;
+    assert_eq!(
+        (&approved[0]["key"], &approved[0]["value"]),
+        (&json!("trust_remote_code"), &json!(true)),
+        "{approved:?}"
+    );
     // An argument of one's own stands beside the framework's default.
     set(browser, 0, "model", "google/gemma-3-270m").await;
     set(browser, 0, "framework", "llama-cpp").await;

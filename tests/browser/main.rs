@@ -6,6 +6,7 @@ mod catalogue;
 mod crowd;
 mod imports;
 mod job_page;
+mod keyboard;
 mod kinds;
 mod long_table;
 mod measured;

@@ -56,7 +56,7 @@ impl Measured {
 }
 
 /// Waits for the end of a run.
-async fn finished(admin: &Api, run: &str, position: i64) {
+pub async fn finished(admin: &Api, run: &str, position: i64) {
     let mut live = Live::open(admin, &format!("main/{PROJECT}:run"), position).await;
     let events =
         live.until("the end of the run", |e| e.event_type == "run.finished" && e.stream == run).await;

@@ -124,6 +124,11 @@ async fn sessions(browser: &Browser, plane: &ControlPlane, email: &str, password
     let other = Browser::open(&plane.url, DESKTOP).await;
     other.sign_in(email, password).await;
     let count = "return document.querySelectorAll('[data-testid=session]').length";
+    let own =
+        "const done = arguments[0]; fetch('/api/session').then(r => r.json()).then(r => done(r.session_id))";
+    let own = browser.run_async(own).await;
+    let marked = "return Array.from(document.querySelectorAll('[data-testid=this-browser]')).map(m => m.closest('tr').dataset.session)";
+    becomes(browser, "this browser's own session marked, and no other", marked, json!([own])).await;
     becomes(browser, "both sessions, without a reload", count, json!(2)).await;
     // The newest is the other one.
     let newest = "const done = arguments[0]; fetch('/api/v_sessions?order=created_at.desc&limit=1').then(r => r.json()).then(r => done(r[0].session_id))";

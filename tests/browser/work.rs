@@ -63,7 +63,10 @@ async fn a_workload_is_cloned_estimated_watched_and_stopped() {
         .until("no button to cancel it", "return document.querySelector('[data-testid=cancel-run]') === null")
         .await;
     manage(&browser).await;
-    assert_eq!(browser.console_errors().await, Vec::<String>::new(), "errors in the browser's console");
+    let errors = browser.console_errors().await;
+    // A maintenance without a reason is refused, on purpose.
+    let errors: Vec<&String> = errors.iter().filter(|e| !e.contains("/rpc/set_server_maintenance")).collect();
+    assert_eq!(errors, Vec::<&String>::new(), "errors in the browser's console");
     let rows = measured.admin.rows("/api/v_jobs?workload_code=eq.long").await;
     assert_eq!(rows[0]["status"], Value::from("cancelled"));
     browser.close().await;
@@ -103,6 +106,20 @@ async fn several_workloads(browser: &Browser) {
 /// A project is renamed, shown to everyone and archived; what waits for silent servers is cancelled; a server is removed.
 async fn manage(browser: &Browser) {
     visit(browser, "/projects/main/sizing").await;
+    let long = "[data-testid=workload][data-code=long]";
+    browser.click_css(&format!("{long} [data-testid=rename]")).await;
+    browser.fill("workload-name", "Long answers").await;
+    browser.click("rename-workload").await;
+    let title =
+        format!("return document.querySelector('{long} [data-testid=workload-title]')?.textContent ?? null");
+    becomes(browser, "the workload's new name", &title, json!("Long answers")).await;
+    let form = "return document.querySelector('[data-testid=rename-form]') === null";
+    becomes(browser, "the form closed", form, json!(true)).await;
+    browser.click_css(&format!("{long} [data-testid=archive-workload]")).await;
+    browser.click_css(&format!("{long} [data-testid=archive-workload-sure]")).await;
+    browser.find_css(&format!("{long} [data-testid=workload-archived]")).await;
+    let execute = format!("return document.querySelector('{long} [data-testid=start-run]') === null");
+    becomes(browser, "an archived workload is not executed", &execute, json!(true)).await;
     browser
         .until("the name", "return document.querySelector('[data-testid=settings-name]').value !== ''")
         .await;
@@ -128,6 +145,23 @@ async fn manage(browser: &Browser) {
     browser.see("cancel-stale-jobs").await;
 
     visit(browser, "/hardware").await;
+    // Maintenance begins with a reason, stays said, and ends.
+    browser.click("begin-maintenance").await;
+    browser.click("maintain").await;
+    let refused = "return document.querySelector('[data-testid=maintenance-form] [role=alert] .status')?.textContent ?? null";
+    browser
+        .until("no maintenance without a reason", &format!("return (() => {{ {refused} }})() !== null"))
+        .await;
+    browser.fill("maintenance-reason", "new power supply").await;
+    browser.click("maintain").await;
+    let mark = "return document.querySelector('[data-testid=in-maintenance]')?.textContent ?? null";
+    becomes(browser, "the server in maintenance", mark, json!("maintenance: new power supply")).await;
+    let form = "return document.querySelector('[data-testid=maintenance-form]') === null";
+    becomes(browser, "the form closed", form, json!(true)).await;
+    browser.screenshot("hardware-maintenance").await;
+    browser.click("end-maintenance").await;
+    becomes(browser, "the maintenance ended", mark, Value::Null).await;
+
     browser.click("remove-server").await;
     browser.click("remove-server-sure").await;
     browser.until("no server", "return document.querySelector('[data-testid=server]') === null").await;

@@ -176,6 +176,11 @@ async fn lags(mut live: Live) -> Vec<f64> {
     lags
 }
 
+/// A number of the environment: shorter forms, to see that a part runs.
+fn setting(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
 fn row(figure: &str, value: String, aim: &str) {
     println!("| {figure} | {value} | {aim} |");
 }

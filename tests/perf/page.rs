@@ -12,7 +12,7 @@ use support::crowd::{Load, watch};
 use support::live::Live;
 use support::workloads;
 
-use super::{percentile, row, table};
+use super::{percentile, row, setting, table};
 
 /// Measures these parts: `size`, `paint`, `lighthouse`, `table`, `crowd`; all of them where none is named.
 pub async fn measure(parts: &[String]) {
@@ -53,7 +53,7 @@ async fn one_plant(wanted: impl Fn(&str) -> bool) {
     if wanted("table") {
         table::measure(&plane, &admin).await;
         if wanted("lighthouse") {
-            lighthouse(&plane, cookie, "10,000 results");
+            lighthouse(&plane, cookie, &format!("{} results", table::results()));
         }
     }
 }
@@ -198,12 +198,13 @@ fn scores(report: &Value) -> String {
 }
 
 async fn crowd() {
-    let seen = watch(Load { jobs: 50, gpus: 8, seconds: 120 }).await;
+    let seconds = setting("CROWD_SECONDS", 120);
+    let seen = watch(Load { jobs: 50, gpus: 8, seconds }).await;
     let held = seen.on_the_dashboard.iter().sum::<u64>();
     let sent = seen.in_the_log.iter().sum::<u64>();
     let exact = if seen.on_the_dashboard == seen.in_the_log { "each job alike" } else { "NOT alike" };
     row(
-        "50 jobs × 8 GPUs, 120 s: values on the dashboard",
+        &format!("50 jobs × 8 GPUs, {seconds} s: values on the dashboard"),
         format!("{held} of {sent} in the log, {exact}"),
         "all, none twice",
     );
@@ -214,7 +215,7 @@ async fn crowd() {
     );
     let (first, last) = seen.heap;
     row(
-        "… heap and program memory, after 30 s and at the end",
+        &format!("… heap and program memory, after {} s and at the end", seconds / 4),
         format!("{:.1} MB, {:.1} MB ({:+.1} %)", first / 1e6, last / 1e6, (last / first - 1.0) * 100.0),
         "within 10 %",
     );

@@ -6,10 +6,12 @@ use support::browser::{Browser, DESKTOP};
 use support::control_plane::ControlPlane;
 use support::imports::import_many;
 
-use super::{percentile, row};
+use super::{percentile, row, setting};
 
 /// Results in the table.
-const RESULTS: usize = 10_000;
+pub fn results() -> usize {
+    setting("TABLE_RESULTS", 10_000) as usize
+}
 
 /// The columns it is sorted by, each a click.
 const SORTS: [&str; 7] = [
@@ -37,7 +39,7 @@ const SCROLL: &str = "const done = arguments[0]; const box = document.querySelec
 
 /// Measures on a plant that holds nothing else of note. The results stay: what comes after has them to show.
 pub async fn measure(plane: &ControlPlane, admin: &Api) {
-    let position = import_many(admin, "many", RESULTS).await;
+    let position = import_many(admin, "many", results()).await;
     admin.rows_at_least("/api/v_benchmark_results?limit=1", position).await;
     let (email, password) = plane.first_sign_in();
     let browser = Browser::open(&plane.url, DESKTOP).await;
