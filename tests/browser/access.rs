@@ -9,7 +9,7 @@ use crate::pages::{fits_the_window, visit};
 
 const JOB: &str = "main/sizing/fast/1/c4-isl64-osl8";
 
-fn pages() -> Vec<String> {
+fn pages(head: i64) -> Vec<String> {
     let mut pages: Vec<String> = [
         "/",
         "/projects",
@@ -39,8 +39,11 @@ fn pages() -> Vec<String> {
     let sets = "/catalogue?tab=sets&entry=vllm-deepseek-r1-b200-tp8-ep&against=~7edefaults&all=true";
     pages.extend([sets.to_owned(), format!("{sets}&clone=true")]);
     pages.push(format!("/projects/{JOB}"));
+    pages.push(format!("/projects/{JOB}?as-of={head}"));
+    pages.push(format!("/projects/main/sizing/fast/1?as-of={head}&sort=-ttft_p99_ms"));
+    pages.push("/hardware?maintain=server/main/local-cpu/bench-host".to_owned());
     pages.push(format!("/projects/{JOB}?drawer=proof&job={JOB}&metric=output_tokens_per_second"));
-    pages.push(format!("/reporting?as-of=100000&pick={JOB}&pick=main/sizing/slow/1/c2-isl64-osl8"));
+    pages.push(format!("/reporting?as-of={head}&pick={JOB}&pick=main/sizing/slow/1/c2-isl64-osl8"));
     pages
 }
 
@@ -50,14 +53,16 @@ async fn axe_finds_nothing_in_light_and_dark_and_a_phone_shows_every_page() {
     let axe = cache().join("npm/axe.min.js");
     let axe = std::fs::read_to_string(&axe)
         .unwrap_or_else(|e| panic!("{}: {e}: run scripts/setup test first", axe.display()));
+    let head = measured.admin.rows("/api/v_events?order=position.desc&limit=1&select=position").await;
+    let pages = pages(head[0]["position"].as_i64().expect("a position"));
     let mut found = Vec::new();
     for (scheme, window) in [("light", DESKTOP), ("dark", Window { dark: true, ..DESKTOP }), ("phone", PHONE)]
     {
         let browser = measured.browser(window).await;
-        for path in pages() {
-            visit(&browser, &path).await;
+        for path in &pages {
+            visit(&browser, path).await;
             if scheme == "phone" {
-                fits_the_window(&browser, &path).await;
+                fits_the_window(&browser, path).await;
             }
             found.extend(
                 violations(&browser, &axe).await.into_iter().map(|v| format!("{scheme} {path}: {v}")),
