@@ -203,7 +203,7 @@ async fn look_back_at_a_run(browser: &Browser, measured: &Measured) {
     let headline = "return document.querySelector('[data-testid=headline-output_tokens_per_second] [data-testid=figure]') === null";
     becomes(browser, "no figure yet", headline, json!(true)).await;
     browser.click("as-of").await;
-    becomes(browser, "the job now", status, json!("simulated")).await;
+    becomes(browser, "the job now, doubted", status, json!("flagged")).await;
     becomes(browser, "its figure", headline, json!(false)).await;
     // Before the run there was none.
     visit(browser, "/projects/main/sizing/fast/1?as-of=1").await;
