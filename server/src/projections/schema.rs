@@ -94,7 +94,10 @@ pub(super) async fn create_indexes(
         vec![format!("alter table {name} add primary key ({})", table.primary_key().join(", "))];
     // Of a table that keeps old versions, the live rows are what is sorted and counted.
     let live = if table.versioned() { " where valid_to is null" } else { "" };
-    let index = |columns: &&str| format!("create index on {name} ({columns}){live}");
+    let index = |columns: &&str| match columns.split_once(" include ") {
+        Some((key, included)) => format!("create index on {name} ({key}) include ({included}){live}"),
+        None => format!("create index on {name} ({columns}){live}"),
+    };
     statements.extend(table.indexes().iter().map(index));
     if table.columns().iter().any(|c| c.name == "project_code") && !table.primary_key().starts_with(&["org"])
     {

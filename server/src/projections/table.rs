@@ -23,7 +23,7 @@ pub trait Row: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'sta
     const TABLE: &'static str;
     /// The key's columns.
     const KEY: &'static [&'static str];
-    /// Columns (comma-separated) of further indexes.
+    /// Columns (comma-separated) of further indexes, each maybe followed by ` include ` and columns that are only read in it.
     const INDEXES: &'static [&'static str] = &[];
     /// Whether old versions of a row are kept, by position: the columns `valid_from` and `valid_to`.
     const VERSIONED: bool = false;

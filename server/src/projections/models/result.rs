@@ -226,7 +226,7 @@ impl Row for ResultRow {
     type Key = String;
     const TABLE: &'static str = "benchmark_results";
     const KEY: &'static [&'static str] = &["job"];
-    // The reporting page's usual orders, each from the better end, and what its usual filters are counted by.
+    // The reporting page's usual orders, each from the better end, and what its usual filters and bounds are counted by.
     const INDEXES: &'static [&'static str] = &[
         "finished_at desc nulls last",
         "recorded_at",
@@ -235,7 +235,9 @@ impl Row for ResultRow {
         "output_tokens_per_joule desc nulls last",
         "cost_per_million_output_tokens_usd",
         "workload_code, run_number",
-        "model_code, framework_code, concurrency, status, simulated, suspicious, org, visibility, owner",
+        "model_code, framework_code, concurrency, status, simulated, suspicious, org, visibility, owner \
+         include output_tokens_per_second, requests_per_second, ttft_p50_ms, ttft_p99_ms, tpot_p50_ms, \
+         response_time_p99_ms, output_tokens_per_joule, cost_per_million_output_tokens_usd",
     ];
     const VERSIONED: bool = true;
 
