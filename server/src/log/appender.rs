@@ -109,17 +109,8 @@ impl Appender {
                 continue;
             }
             // Lets callers that are ready to run put their requests in before the batch is closed.
-            let limit: u32 = std::env::var("BT_YIELDS").ok().and_then(|v| v.parse().ok()).unwrap_or(1);
-            let mut fruitless = 0;
-            while fruitless < limit {
-                tokio::task::yield_now().await;
-                let before = gathered.events();
-                gathered.receive_ready(&mut self.waiting);
-                fruitless = if gathered.events() > before { 0 } else { fruitless + 1 };
-                if before == 0 && limit == 1 {
-                    break;
-                }
-            }
+            tokio::task::yield_now().await;
+            gathered.receive_ready(&mut self.waiting);
             if in_flight.takes(&gathered) {
                 let batch = gathered.batch();
                 if let Err(batch) = self.launch(batch, &mut in_flight).await {
