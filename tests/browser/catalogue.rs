@@ -66,6 +66,8 @@ async fn the_catalogue_shows_every_entry_its_sources_and_how_sets_differ() {
         let other = measured.browser(window).await;
         visit(&other, &path).await;
         other.see("set-diff").await;
+        let said = "const m = document.querySelector('[data-change=same] [data-testid=meaning]'); return m?.textContent.length > 0 && m.offsetHeight > 0";
+        other.until("what the arguments do", said).await;
         other.screenshot(name).await;
         fits_the_window(&other, &path).await;
         other.close().await;

@@ -132,7 +132,7 @@ fn line_view(line: Line) -> AnyView {
             <td class="key wrap-any card-figure" data-label="Before" class:quiet=same>{text(line.base)}</td>
             <td class="key wrap-any card-figure" data-label="Here" class:strong=!same class:quiet=same>{text(line.value)}</td>
             <td class="card-figure" data-label="Change">{line.change.clone()}</td>
-            <td class="wrap" data-testid="meaning">{line.meaning.clone()}</td>
+            <td class="wrap card-note" data-testid="meaning">{line.meaning.clone()}</td>
         </tr>
     }
     .into_any()
