@@ -8,7 +8,7 @@ use support::browser::{Browser, DESKTOP, PHONE, Window};
 use support::control_plane::ControlPlane;
 use support::live::Live;
 
-use crate::pages::{asked_for_nothing_missing, fits_the_window, visit};
+use crate::pages::{asked_for_nothing_missing, fits_the_window, settle, visit};
 
 const RUN: &str = "/projects/main/gemma-on-this-host/gemma-3-270m-llama-cpp/1";
 const JOB: &str = "/projects/main/gemma-on-this-host/gemma-3-270m-llama-cpp/1/c1-isl128-osl64";
@@ -42,6 +42,11 @@ async fn a_user_measures_a_model_and_reads_its_proof() {
     dark.sign_in(&email, &password).await;
     for (name, path) in [("dashboard", "/"), ("run", RUN), ("job", JOB), ("reporting", "/reporting")] {
         visit(&dark, path).await;
+        if path != "/" {
+            // What a chart shows is read after the page itself.
+            dark.until("a chart", "return document.querySelector('.figure-plot .main-svg') !== null").await;
+            settle(&dark, path).await;
+        }
         dark.screenshot(&format!("{name}-dark")).await;
     }
     dark.close().await;
@@ -50,6 +55,9 @@ async fn a_user_measures_a_model_and_reads_its_proof() {
     phone.sign_in(&email, &password).await;
     for (name, path) in [("dashboard", "/"), ("run", RUN), ("job", JOB), ("reporting", "/reporting")] {
         visit(&phone, path).await;
+        let reading = "return Array.from(document.querySelectorAll('.figure-words')).every(w => w.textContent !== 'Reading.')";
+        phone.until("what was to read", reading).await;
+        settle(&phone, path).await;
         phone.screenshot(&format!("{name}-phone")).await;
         fits_the_window(&phone, path).await;
     }

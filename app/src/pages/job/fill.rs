@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::View;
-use crate::browser::api;
+use crate::browser::api::{self, Trouble};
 use crate::browser::now_ms;
 use crate::browser::page::Page;
 use crate::state::job_feed::{JobFeed, Resolution};
@@ -14,6 +14,28 @@ use crate::state::report::percent;
 
 /// Log lines of one request: read and folded well within a frame or two.
 const LINES_AT_ONCE: usize = 5000;
+
+/// How far the reading of what was before the page has come. What is not read yet must not look like nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum Reading {
+    #[default]
+    Waiting,
+    Done,
+    /// Why it could not be read.
+    Failed(String),
+}
+
+/// Takes note of an answer. What was there once stays, also when it cannot be read again.
+fn note(reading: RwSignal<Reading>, answer: Result<(), Trouble>) {
+    let next = match answer {
+        Ok(()) => Reading::Done,
+        Err(trouble) => Reading::Failed(trouble.error.message),
+    };
+    let now = reading.try_get_untracked();
+    if now.is_some_and(|now| now != next && (now != Reading::Done || next == Reading::Done)) {
+        reading.try_set(next);
+    }
+}
 
 pub(super) fn fill_feed(view: View, job: &str) {
     let page = Page::expect();
@@ -37,6 +59,8 @@ pub(super) fn fill_feed(view: View, job: &str) {
         let now = until.get();
         if before.is_some_and(|before| before != now) {
             view.feed.set(JobFeed::default());
+            view.samples.set(Reading::Waiting);
+            view.progress.set(Reading::Waiting);
         }
         now
     });
@@ -80,10 +104,12 @@ async fn read_telemetry(view: View, of: &str, at_least: i64, until: Option<i64>)
         Some(job.millis("finished_at").unwrap_or_else(now_ms) - job.millis("claimed_at")?)
     });
     let resolution = Resolution::for_span(spent.flatten().unwrap_or(0.0));
-    if let Ok((rows, _)) = api::rows(&resolution.request(of), at_least, false).await
-        && still(view, until)
-    {
-        view.feed.try_update(|feed| feed.take_telemetry(resolution, &rows));
+    let answer = api::rows(&resolution.request(of), at_least, false).await;
+    if still(view, until) {
+        let taken = answer.map(|(rows, _)| {
+            view.feed.try_update(|feed| feed.take_telemetry(resolution, &rows));
+        });
+        note(view.samples, taken);
     }
 }
 
@@ -92,10 +118,14 @@ async fn read_progress(view: View, stream: String, at_least: i64, until: Option<
     // Ten pages are hours of progress at one report a second.
     for _ in 0..10 {
         let request = format!("/api/history?stream={stream}&after={after}&limit=1000");
-        let Ok(history) = api::get::<History>(&request, at_least).await else { return };
+        let answer = api::get::<History>(&request, at_least).await;
         if !still(view, until) {
             return;
         }
+        let history = match answer {
+            Ok(history) => history,
+            Err(trouble) => return note(view.progress, Err(trouble)),
+        };
         view.feed.try_update(|feed| {
             for event in history.events.iter().filter(|e| until.is_none_or(|until| e.position <= until)) {
                 feed.fold(event);
@@ -103,9 +133,10 @@ async fn read_progress(view: View, stream: String, at_least: i64, until: Option<
         });
         match history.next_after {
             Some(next) => after = next,
-            None => return,
+            None => break,
         }
     }
+    note(view.progress, Ok(()));
 }
 
 /// Reads the lines of one source in order, some thousand at a time.

@@ -11,6 +11,7 @@ mod telemetry;
 use events::api::CancelJob;
 use leptos::prelude::*;
 
+use self::fill::Reading;
 use crate::browser::address::Address;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live_while, use_rows};
@@ -33,6 +34,10 @@ struct View {
     results: Rows,
     servers: Rows,
     feed: RwSignal<JobFeed>,
+    /// Whether the samples before the page are there.
+    samples: RwSignal<Reading>,
+    /// Whether the progress reported before the page is there.
+    progress: RwSignal<Reading>,
     address: Address,
     /// What the address says.
     set: Memo<JobView>,
@@ -69,6 +74,8 @@ fn open(path: &str) -> View {
         results: use_rows(then(format!("/api/v_benchmark_results?job=eq.{}", percent(&job)))),
         servers: use_rows(ask(format!("/api/v_servers?org=eq.{}", percent(org)))),
         feed: RwSignal::new(JobFeed::default()),
+        samples: RwSignal::default(),
+        progress: RwSignal::default(),
         address,
         set: Memo::new(move |_| address.query.with(JobView::read)),
         as_of,

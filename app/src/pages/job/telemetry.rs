@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 
 use super::View;
+use super::fill::Reading;
 use crate::browser::page::Page;
 use crate::charts::Figure;
 use crate::charts::telemetry::{self, Quantity};
@@ -115,17 +116,26 @@ pub(super) fn Telemetry(view: View) -> impl IntoView {
             .first()
             .is_some_and(|j| matches!(j.text("status").as_str(), "completed" | "failed" | "cancelled"))
     });
-    let waiting = Signal::derive(move || {
-        if over.get() { "No sample was taken." } else { "Points appear once the agent samples." }.to_owned()
-    });
-    let no_progress = Signal::derive(move || {
-        if over.get() {
-            "The load generator reported no progress."
-        } else {
-            "Points appear once the load generator runs."
-        }
-        .to_owned()
-    });
+    let attempted = Memo::new(move |_| view.jobs.first().and_then(|j| j.whole("attempt")).unwrap_or(0) > 0);
+    let reported = Memo::new(move |_| view.jobs.first().is_some_and(|j| j.value("progress_phase").is_some()));
+    // What stands where there is nothing to draw: nothing came, nothing has come yet, or it is not known yet.
+    let nothing =
+        move |reading: RwSignal<Reading>, there: Memo<bool>, never: &'static str, later: &'static str| {
+            Signal::derive(move || match reading.get() {
+                Reading::Waiting if there.get() => "Reading.".to_owned(),
+                Reading::Failed(why) => format!("It could not be read: {why}"),
+                _ if over.get() => never.to_owned(),
+                _ => later.to_owned(),
+            })
+        };
+    let waiting =
+        nothing(view.samples, attempted, "No sample was taken.", "Points appear once the agent samples.");
+    let no_progress = nothing(
+        view.progress,
+        reported,
+        "The load generator reported no progress.",
+        "Points appear once the load generator runs.",
+    );
     view! {
         <section aria-labelledby="telemetry" class="below" data-testid="telemetry">
             <div class="section-head"><h2 id="telemetry">"Telemetry"</h2><span class="meta" data-testid="telemetry-words">{words}</span></div>
