@@ -17,20 +17,28 @@ pub struct Order {
 impl Order {
     /// Reads it; nothing where the address names none of these columns.
     pub fn read(query: &Query, known: &[&str]) -> Option<Self> {
-        let word = query.get("sort")?;
+        query.get("sort").map(Self::of_word).filter(|order| known.contains(&order.key.as_str()))
+    }
+
+    /// By its word in an address.
+    pub fn of_word(word: &str) -> Self {
         let (key, descending) = word.strip_prefix('-').map_or((word, false), |key| (key, true));
-        known.contains(&key).then(|| Self { key: key.to_owned(), descending })
+        Self { key: key.to_owned(), descending }
+    }
+
+    /// Its word in an address.
+    pub fn word(&self) -> String {
+        format!("{}{}", if self.descending { "-" } else { "" }, self.key)
     }
 
     /// Writes it, or takes it out.
     pub fn write(order: Option<&Self>, query: &mut Query) {
-        let word = order.map(|o| format!("{}{}", if o.descending { "-" } else { "" }, o.key));
-        query.set("sort", word.as_deref());
+        query.set("sort", order.map(Self::word).as_deref());
     }
 
     /// The order after a click on a column: the better end first, then the other, then as the rows come.
     pub fn clicked(before: Option<&Self>, key: &str) -> Option<Self> {
-        let better = column(key).is_some_and(|c| c.direction() == Direction::Higher);
+        let better = is_better_higher(key);
         match before.filter(|order| order.key == key) {
             None => Some(Self { key: key.to_owned(), descending: better }),
             Some(order) if order.descending == better => {
@@ -50,6 +58,11 @@ impl Order {
         });
         rows.into_iter().map(|(row, _)| row).collect()
     }
+}
+
+/// Whether more of a column is better.
+pub fn is_better_higher(key: &str) -> bool {
+    column(key).is_some_and(|c| c.direction() == Direction::Higher)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! What the Reporting table is set to: filters, sort, columns and page, all in the URL, and what that asks of the view.
 
 use super::limit::Limit;
+use super::order::{Order, is_better_higher};
 use super::query::{Query, as_of};
 use super::window::CHUNK;
-use events::metrics::Direction;
 
 use crate::metrics::{self, DEFAULT_RESULT_COLUMNS};
 
@@ -118,11 +118,9 @@ impl Report {
     pub fn read(query: &Query) -> Self {
         let mut report = Self { filters: read_filters(FILTERS, query), ..Self::default() };
         report.limits = Limit::read_all(query);
-        if let Some(sort) = query.get("sort") {
-            let (key, descending) = sort.strip_prefix('-').map_or((sort, false), |key| (key, true));
-            if metrics::column(key).is_some() {
-                (report.sort, report.descending) = (key.to_owned(), descending);
-            }
+        let order = query.get("sort").map(Order::of_word);
+        if let Some(order) = order.filter(|order| metrics::column(&order.key).is_some()) {
+            (report.sort, report.descending) = (order.key, order.descending);
         }
         if let Some(columns) = query.get("columns") {
             let known: Vec<String> =
@@ -142,9 +140,9 @@ impl Report {
         let normal = Self::default();
         write_filters(FILTERS, &self.filters, query);
         Limit::write_all(&self.limits, query);
-        let sort = format!("{}{}", if self.descending { "-" } else { "" }, self.sort);
-        let sorted = (self.sort != normal.sort || self.descending != normal.descending).then_some(sort);
-        query.set("sort", sorted.as_deref());
+        let order = Order { key: self.sort.clone(), descending: self.descending };
+        let sorted = self.sort != normal.sort || self.descending != normal.descending;
+        Order::write(sorted.then_some(&order), query);
         let columns = (self.columns != normal.columns).then(|| self.columns.join(","));
         query.set("columns", columns.as_deref());
         query.set("page", (self.page > 1).then(|| self.page.to_string()).as_deref());
@@ -158,8 +156,7 @@ impl Report {
             self.descending = !self.descending;
         } else {
             self.sort = key.to_owned();
-            self.descending = metrics::column(key)
-                .is_some_and(|c| c.direction() == Direction::Higher || c.key == "finished_at");
+            self.descending = is_better_higher(key) || key == "finished_at";
         }
         self.page = 1;
     }

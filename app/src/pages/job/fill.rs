@@ -31,19 +31,13 @@ fn note(reading: RwSignal<Reading>, answer: Result<(), Trouble>) {
         Ok(()) => Reading::Done,
         Err(trouble) => Reading::Failed(trouble.error.message),
     };
-    let now = reading.try_get_untracked();
-    if now.is_some_and(|now| now != next && (now != Reading::Done || next == Reading::Done)) {
+    if reading.try_get_untracked().is_some_and(|now| now != Reading::Done) {
         reading.try_set(next);
     }
 }
 
 pub(super) fn fill_feed(view: View, job: &str) {
     let page = Page::expect();
-    let attempt = Memo::new(move |_| view.jobs.first().and_then(|j| j.whole("attempt")).filter(|a| *a > 0));
-    // The progress stream is not there before its first report.
-    let reported = Memo::new(move |_| {
-        view.jobs.rows.with(|r| r.iter().flatten().any(|j| j.value("progress_phase").is_some()))
-    });
     Effect::new(move |_| {
         // Also a row that is as it was says something to a feed that begins anew.
         view.jobs.read.track();
@@ -67,14 +61,14 @@ pub(super) fn fill_feed(view: View, job: &str) {
     let path = job.strip_prefix("job/").unwrap_or(job).to_owned();
     Effect::new(move |_| {
         page.live.epoch.track();
-        let (Some(attempt), true) = (attempt.get(), reported.get()) else { return };
+        let (Some(attempt), true) = (view.attempt.get(), view.reported.get()) else { return };
         let stream = format!("progress/{}/{attempt}", percent(&path));
         spawn_local(read_progress(view, stream, page.live.at_least(), until.get()));
     });
     let of = format!("job=eq.{}", percent(job));
     Effect::new(move |_| {
         page.live.epoch.track();
-        let Some(attempt) = attempt.get() else { return };
+        let Some(attempt) = view.attempt.get() else { return };
         let until = until.get();
         let bound = until.map(|position| format!("&position=lte.{position}")).unwrap_or_default();
         let of = format!("{of}&attempt=eq.{attempt}{bound}");

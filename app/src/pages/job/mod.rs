@@ -33,6 +33,10 @@ struct View {
     jobs: Rows,
     results: Rows,
     servers: Rows,
+    /// The attempt that is shown; none before the job was claimed.
+    attempt: Memo<Option<i64>>,
+    /// Whether the load generator has reported progress: its stream is not there before that.
+    reported: Memo<bool>,
     feed: RwSignal<JobFeed>,
     /// Whether the samples before the page are there.
     samples: RwSignal<Reading>,
@@ -69,10 +73,13 @@ fn open(path: &str) -> View {
     let address = Address::here();
     let as_of = AsOf::in_address(address);
     let then = |request: String| move || Some(format!("{request}{}", as_of.condition()));
+    let jobs = use_rows(then(format!("/api/v_jobs?job=eq.{}", percent(&job))));
     let view = View {
-        jobs: use_rows(then(format!("/api/v_jobs?job=eq.{}", percent(&job)))),
+        jobs,
         results: use_rows(then(format!("/api/v_benchmark_results?job=eq.{}", percent(&job)))),
         servers: use_rows(ask(format!("/api/v_servers?org=eq.{}", percent(org)))),
+        attempt: Memo::new(move |_| jobs.first().and_then(|j| j.whole("attempt")).filter(|a| *a > 0)),
+        reported: Memo::new(move |_| jobs.first().is_some_and(|j| j.value("progress_phase").is_some())),
         feed: RwSignal::new(JobFeed::default()),
         samples: RwSignal::default(),
         progress: RwSignal::default(),

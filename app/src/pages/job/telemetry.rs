@@ -116,8 +116,7 @@ pub(super) fn Telemetry(view: View) -> impl IntoView {
             .first()
             .is_some_and(|j| matches!(j.text("status").as_str(), "completed" | "failed" | "cancelled"))
     });
-    let attempted = Memo::new(move |_| view.jobs.first().and_then(|j| j.whole("attempt")).unwrap_or(0) > 0);
-    let reported = Memo::new(move |_| view.jobs.first().is_some_and(|j| j.value("progress_phase").is_some()));
+    let attempted = Memo::new(move |_| view.attempt.with(Option::is_some));
     // What stands where there is nothing to draw: nothing came, nothing has come yet, or it is not known yet.
     let nothing =
         move |reading: RwSignal<Reading>, there: Memo<bool>, never: &'static str, later: &'static str| {
@@ -132,7 +131,7 @@ pub(super) fn Telemetry(view: View) -> impl IntoView {
         nothing(view.samples, attempted, "No sample was taken.", "Points appear once the agent samples.");
     let no_progress = nothing(
         view.progress,
-        reported,
+        view.reported,
         "The load generator reported no progress.",
         "Points appear once the load generator runs.",
     );
