@@ -6,6 +6,8 @@ pub use crate::summary_columns::Column as Figure;
 
 /// The statistics of a third-party distribution, in column order.
 const STATS: &[&str] = &["min", "max", "avg", "std", "p50", "p90", "p95", "p99", "p99_9"];
+/// The percentiles that GenAI-Perf gives beside these.
+const FURTHER_STATS: &[&str] = &["p1", "p5", "p10", "p25", "p75"];
 
 fn statistic(spread: &Spread, stat: &str) -> Option<f64> {
     match stat {
@@ -13,6 +15,11 @@ fn statistic(spread: &Spread, stat: &str) -> Option<f64> {
         "max" => spread.max,
         "avg" => spread.avg,
         "std" => spread.std,
+        "p1" => spread.p1,
+        "p5" => spread.p5,
+        "p10" => spread.p10,
+        "p25" => spread.p25,
+        "p75" => spread.p75,
         "p50" => spread.p50,
         "p90" => spread.p90,
         "p95" => spread.p95,
@@ -47,6 +54,21 @@ pub fn serving(figures: &ForeignFigures) -> Vec<Figure> {
         for stat in STATS {
             put(&format!("{stem}_{stat}_ms"), spread.as_ref().and_then(|spread| statistic(spread, stat)));
         }
+    }
+    out
+}
+
+/// The columns of `v_genai_perf_outputs` that hold figures: those of serving, and the further percentiles.
+pub fn genai_perf(figures: &ForeignFigures) -> Vec<Figure> {
+    let mut out = serving(figures);
+    for (stem, spread) in [
+        ("ttft", &figures.ttft_ms),
+        ("tpot_excl_first", &figures.tpot_excl_first_ms),
+        ("response_time", &figures.response_time_ms),
+    ] {
+        out.extend(FURTHER_STATS.iter().map(|stat| {
+            (format!("{stem}_{stat}_ms"), spread.as_ref().and_then(|spread| statistic(spread, stat)))
+        }));
     }
     out
 }
@@ -135,7 +157,7 @@ mod tests {
     #[test]
     fn every_column_is_in_the_metric_catalogue() {
         let mut all = inferencex(&ForeignFigures::default(), &PerGpu::default());
-        all.extend(serving(&ForeignFigures::default()));
+        all.extend(genai_perf(&ForeignFigures::default()));
         let missing: Vec<String> =
             names(&all).into_iter().filter(|name| crate::metrics::metric(name).is_none()).collect();
         assert_eq!(missing, Vec::<String>::new());

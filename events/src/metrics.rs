@@ -118,7 +118,12 @@ fn statistic_label(stat: &str) -> Option<&'static str> {
         "max" => "max",
         "avg" => "mean",
         "std" => "std",
+        "p1" => "p1",
+        "p5" => "p5",
+        "p10" => "p10",
+        "p25" => "p25",
         "p50" => "p50",
+        "p75" => "p75",
         "p90" => "p90",
         "p95" => "p95",
         "p99" => "p99",
@@ -152,6 +157,8 @@ pub fn all() -> Vec<Metric> {
         let each = crate::summary_columns::COUNT_STATS.iter();
         columns.extend(each.map(|stat| format!("{}_{stat}", e.0)));
     }
+    let genai_perf = crate::external_columns::genai_perf(&crate::foreign::ForeignFigures::default());
+    columns.extend(crate::external_columns::names(&genai_perf));
     let mut seen = std::collections::BTreeSet::new();
     columns.retain(|column| seen.insert(column.clone()));
     columns.iter().filter_map(|c| metric(c)).collect()

@@ -38,6 +38,11 @@ impl<'a> Fields<'a> {
         self.map.get(name).filter(|value| !value.is_null())
     }
 
+    /// Whether a field is there and says null.
+    pub(super) fn is_null(&self, name: &str) -> bool {
+        self.map.get(name).is_some_and(Value::is_null)
+    }
+
     /// An error at one of its fields.
     pub(super) fn wrong(&self, name: &str, message: impl Into<String>) -> ForeignError {
         ForeignError::new(self.path(name), message)
@@ -83,6 +88,17 @@ impl<'a> Fields<'a> {
                 _ => Err(self.wrong(name, format!("{number} is out of bounds: it must be at least 1"))),
             },
         }
+    }
+
+    /// A whole number of at least 0 that is no larger than an axis may be.
+    pub(super) fn whole(&self, name: &str) -> Result<Option<u32>, ForeignError> {
+        let Some(number) = self.count(name)? else { return Ok(None) };
+        u32::try_from(number).map(Some).map_err(|_| self.wrong(name, format!("{number} is out of bounds")))
+    }
+
+    /// As [`Self::axis`], where the file writes 0 for what there is none of.
+    pub(super) fn axis_or_none(&self, name: &str) -> Result<Option<u32>, ForeignError> {
+        if self.count(name)? == Some(0) { Ok(None) } else { self.axis(name) }
     }
 
     /// A text, shortened where it is very long.

@@ -180,10 +180,14 @@ fn read_aggregate(file: &Fields<'_>) -> Result<ForeignResult, ForeignError> {
         input_tokens_per_second: file.number("input_tput_per_gpu")?,
     };
     let gpus = file.required("tp", dimensions.gpu_count)?;
-    // Of a disaggregated run each rate is per GPU of its own kind.
-    let split = dimensions.disaggregated == Some(true);
+    // Over several nodes each rate is per GPU of its own kind, disaggregated or not; where none is for decoding alone, the
+    // output's is per GPU of all.
     let times = |rate: Option<f64>, own: Option<u32>| {
-        let gpus = if split { own? } else { gpus };
+        let gpus = match own {
+            Some(own @ 1..) => own,
+            None if dimensions.disaggregated == Some(true) => return None,
+            _ => gpus,
+        };
         Some(rate? * f64::from(gpus))
     };
     let figures = ForeignFigures {
@@ -222,13 +226,14 @@ fn dimensions(file: &Fields<'_>) -> Result<Dimensions, ForeignError> {
         image: file.text("image")?,
         gpu_count: None,
         prefill_gpu_count: file.axis("num_prefill_gpu")?,
-        decode_gpu_count: file.axis("num_decode_gpu")?,
+        decode_gpu_count: file.whole("num_decode_gpu")?,
         prefill_tp: file.axis("prefill_tp")?,
         prefill_ep: file.axis("prefill_ep")?,
-        decode_tp: file.axis("decode_tp")?,
-        decode_ep: file.axis("decode_ep")?,
+        // Without GPUs of its own decoding has no degrees: they are written as 0.
+        decode_tp: file.axis_or_none("decode_tp")?,
+        decode_ep: file.axis_or_none("decode_ep")?,
         prefill_workers: file.axis("prefill_num_workers")?,
-        decode_workers: file.axis("decode_num_workers")?,
+        decode_workers: file.whole("decode_num_workers")?,
         prefill_dp_attention: file.flag("prefill_dp_attention")?,
         decode_dp_attention: file.flag("decode_dp_attention")?,
     };
@@ -247,8 +252,6 @@ fn dimensions(file: &Fields<'_>) -> Result<Dimensions, ForeignError> {
 fn spread(file: &Fields<'_>, metric: &str) -> Result<Option<Spread>, ForeignError> {
     let of = |statistic: &str| file.number(&format!("{statistic}_{metric}"));
     let spread = Spread {
-        min: None,
-        max: None,
         avg: of("mean")?,
         std: of("std")?,
         p50: of("median")?,
@@ -256,6 +259,7 @@ fn spread(file: &Fields<'_>, metric: &str) -> Result<Option<Spread>, ForeignErro
         p95: of("p95")?,
         p99: of("p99")?,
         p99_9: of("p99.9")?,
+        ..Spread::default()
     };
     Ok(spread.measured().map(|spread| spread.scaled(1000.0)))
 }

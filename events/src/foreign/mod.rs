@@ -26,7 +26,7 @@ pub use inferencex::{Dimensions as InferencexDimensions, PerGpu};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
-    /// `vllm bench serve --save-result`, and the Rust `vllm-bench`: one JSON object.
+    /// `vllm bench serve --save-result`, and the Rust `vllm-bench`: one JSON object; with `--append-result` one a line.
     VllmBenchServe,
     /// GenAI-Perf: `profile_export_genai_perf.json`.
     GenaiPerf,
@@ -132,9 +132,24 @@ pub struct Spread {
     /// The standard deviation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub std: Option<f64>,
+    /// The 1st percentile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p1: Option<f64>,
+    /// The 5th percentile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p5: Option<f64>,
+    /// The 10th percentile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p10: Option<f64>,
+    /// The 25th percentile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p25: Option<f64>,
     /// The median.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p50: Option<f64>,
+    /// The 75th percentile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p75: Option<f64>,
     /// The 90th percentile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p90: Option<f64>,
@@ -150,29 +165,35 @@ pub struct Spread {
 }
 
 impl Spread {
-    fn values(&self) -> [Option<f64>; 9] {
-        [self.min, self.max, self.avg, self.std, self.p50, self.p90, self.p95, self.p99, self.p99_9]
+    fn values(&mut self) -> [&mut Option<f64>; 14] {
+        [
+            &mut self.min,
+            &mut self.max,
+            &mut self.avg,
+            &mut self.std,
+            &mut self.p1,
+            &mut self.p5,
+            &mut self.p10,
+            &mut self.p25,
+            &mut self.p50,
+            &mut self.p75,
+            &mut self.p90,
+            &mut self.p95,
+            &mut self.p99,
+            &mut self.p99_9,
+        ]
     }
 
     /// Itself; nothing where it holds no value above 0: that was not measured.
-    fn measured(self) -> Option<Self> {
-        self.values().iter().flatten().any(|value| *value > 0.0).then_some(self)
+    fn measured(mut self) -> Option<Self> {
+        let measured = self.values().into_iter().flatten().any(|value| *value > 0.0);
+        measured.then_some(self)
     }
 
     /// Every value times `factor`.
-    fn scaled(self, factor: f64) -> Self {
-        let by = |value: Option<f64>| value.map(|value| value * factor);
-        Self {
-            min: by(self.min),
-            max: by(self.max),
-            avg: by(self.avg),
-            std: by(self.std),
-            p50: by(self.p50),
-            p90: by(self.p90),
-            p95: by(self.p95),
-            p99: by(self.p99),
-            p99_9: by(self.p99_9),
-        }
+    fn scaled(mut self, factor: f64) -> Self {
+        self.values().into_iter().flatten().for_each(|value| *value *= factor);
+        self
     }
 }
 
@@ -188,6 +209,7 @@ impl From<&Distribution> for Spread {
             p95: d.p95,
             p99: d.p99,
             p99_9: d.p99_9,
+            ..Self::default()
         }
     }
 }
@@ -314,15 +336,16 @@ pub fn read(format: Format, bytes: &[u8]) -> Result<Vec<ForeignResult>, ForeignE
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let results = match format {
         Format::Metrumbench => metrumbench::read(text)?,
+        Format::VllmBenchServe => vllm::read(text)?,
         _ => {
             let value: Value = serde_json::from_str(text).map_err(not_json)?;
             match format {
-                Format::VllmBenchServe => vec![vllm::read(&value)?],
-                Format::GenaiPerf => vec![genai_perf::read(&value, format)?],
-                Format::Aiperf => vec![genai_perf::read(&value, format)?],
+                Format::GenaiPerf | Format::Aiperf => vec![genai_perf::read(&value, format)?],
                 Format::Guidellm => guidellm::read(&value)?,
                 Format::InferencexResult => vec![inferencex::read_result(&value)?],
-                Format::Inferencex | Format::Metrumbench => inferencex::read_aggregates(&value)?,
+                Format::Inferencex | Format::Metrumbench | Format::VllmBenchServe => {
+                    inferencex::read_aggregates(&value)?
+                }
             }
         }
     };
@@ -374,3 +397,5 @@ fn per_second(count: Option<u64>, seconds: Option<f64>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod upstream_tests;

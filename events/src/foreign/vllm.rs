@@ -1,13 +1,27 @@
-//! `vllm bench serve --save-result`: one JSON object; the Rust `vllm-bench` writes the same.
+//! `vllm bench serve --save-result`: one JSON object; the Rust `vllm-bench` writes the same. With `--append-result` a file
+//! holds several, a line each.
 
 use serde_json::Value;
 
 use super::fields::Fields;
-use super::{ForeignError, ForeignFigures, ForeignResult, Format, Load, Spread, agree, per_second};
+use super::{ForeignError, ForeignFigures, ForeignResult, Format, Load, Spread, agree, not_json, per_second};
 
-/// Reads a result.
-pub(super) fn read(value: &Value) -> Result<ForeignResult, ForeignError> {
-    let file = Fields::of(value, "")?;
+/// Reads the results of a file.
+pub(super) fn read(text: &str) -> Result<Vec<ForeignResult>, ForeignError> {
+    let values: Vec<Value> =
+        serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>().map_err(not_json)?;
+    if values.is_empty() {
+        // The error says where the file ends.
+        serde_json::from_str::<Value>(text).map_err(not_json)?;
+    }
+    if let [value] = values.as_slice() {
+        return Ok(vec![read_one(value, "")?]);
+    }
+    values.iter().enumerate().map(|(nth, value)| read_one(value, &format!("result {}", nth + 1))).collect()
+}
+
+fn read_one(value: &Value, place: &str) -> Result<ForeignResult, ForeignError> {
+    let file = Fields::of(value, place)?;
     let (load, figures) = serving(&file)?;
     let tool_code = Format::VllmBenchServe.tool_code().to_owned();
     Ok(ForeignResult { tool_code, load, figures, ..ForeignResult::default() })
@@ -33,17 +47,20 @@ pub(super) fn serving(file: &Fields<'_>) -> Result<(Load, ForeignFigures), Forei
             None => None,
         },
     };
-    // Zero is what it writes where there was no tokenizer, and where answers are no text.
+    // Zero is what it writes where answers are no text.
     let counted = |count: Option<u64>| count.filter(|count| *count > 0);
     let (input, output) =
         (counted(file.count("total_input_tokens")?), counted(file.count("total_output_tokens")?));
-    let rate = |rate: Option<f64>| rate.filter(|rate| *rate > 0.0);
+    let guessed = file.is_null("tokenizer_id") && output == Some(succeeded);
+    let output = output.filter(|_| !guessed);
+    let rate = |rate: Option<f64>| rate.filter(|rate| *rate > 0.0 && !guessed);
     let figures = ForeignFigures {
         requests_succeeded: Some(succeeded),
         requests_failed: failed,
         window_s: Some(window_s),
         requests_per_second: file.number("request_throughput")?,
         prompt_tokens_per_second: per_second(input, Some(window_s)),
+        // Without a tokenizer it counts an answer whose usage the server did not say as one token.
         completion_tokens_per_second: rate(file.number("output_throughput")?),
         total_tokens_per_second: rate(file.number("total_token_throughput")?),
         prompt_tokens_total: input,
@@ -92,8 +109,6 @@ fn spread(file: &Fields<'_>, metric: &str) -> Result<Option<Spread>, ForeignErro
         None => of("p50")?,
     };
     let spread = Spread {
-        min: None,
-        max: None,
         avg: of("mean")?,
         std: of("std")?,
         p50: median,
@@ -101,6 +116,12 @@ fn spread(file: &Fields<'_>, metric: &str) -> Result<Option<Spread>, ForeignErro
         p95: of("p95")?,
         p99: of("p99")?,
         p99_9: of("p99.9")?,
+        p1: of("p1")?,
+        p5: of("p5")?,
+        p10: of("p10")?,
+        p25: of("p25")?,
+        p75: of("p75")?,
+        ..Spread::default()
     };
     // Zero everywhere is what it writes for what it did not measure.
     Ok(spread.measured())
