@@ -103,7 +103,7 @@ fn json_value(bytes: &[u8], kind: Kind, out: &mut Vec<u8>) -> Result<(), String>
             let text = std::str::from_utf8(bytes).map_err(|e| e.to_string())?;
             serde_json::to_writer(out, text).map_err(|e| e.to_string())
         }
-        Kind::Int => write!(out, "{}", integer(bytes)?).map_err(|e| e.to_string()),
+        Kind::Int => whole(bytes, out),
         Kind::Float => float(bytes, out),
         Kind::Bool => {
             out.extend_from_slice(if bytes == [1] { b"true" } else { b"false" });
@@ -115,11 +115,14 @@ fn json_value(bytes: &[u8], kind: Kind, out: &mut Vec<u8>) -> Result<(), String>
             Ok(())
         }
         Kind::Floats => array(bytes, out, float),
-        Kind::Ints => {
-            array(bytes, out, |bytes, out| write!(out, "{}", integer(bytes)?).map_err(|e| e.to_string()))
-        }
+        Kind::Ints => array(bytes, out, whole),
         Kind::Times => array(bytes, out, time),
     }
+}
+
+fn whole(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    out.extend_from_slice(itoa::Buffer::new().format(integer(bytes)?).as_bytes());
+    Ok(())
 }
 
 /// A whole number of any width.
@@ -154,7 +157,15 @@ fn float(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         out.extend_from_slice(b"null");
         return Ok(());
     }
-    write!(out, "{number}").map_err(|e| e.to_string())
+    // The shortest digits that mean this number, several times as quickly as the standard library finds them.
+    let mut buffer = zmij::Buffer::new();
+    let digits = buffer.format_finite(number);
+    if digits.contains('e') {
+        // Spelt out, as ever.
+        return write!(out, "{number}").map_err(|e| e.to_string());
+    }
+    out.extend_from_slice(digits.strip_suffix(".0").unwrap_or(digits).as_bytes());
+    Ok(())
 }
 
 fn time(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
@@ -162,7 +173,10 @@ fn time(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         .checked_add(POSTGRES_EPOCH_US)
         .and_then(|micros| Timestamp::from_micros(micros).ok())
         .ok_or("a time outside the years 1 to 9999")?;
-    write!(out, "\"{time}\"").map_err(|e| e.to_string())
+    out.push(b'"');
+    out.extend_from_slice(&time.text());
+    out.push(b'"');
+    Ok(())
 }
 
 /// The elements of an array of one dimension, null where there is none. Its form: dimensions, flags, type, (length, lower
@@ -230,6 +244,26 @@ mod tests {
         assert_eq!(json(&7_i32.to_be_bytes(), Kind::Int), "7");
         assert_eq!(json("a\"b\n".as_bytes(), Kind::Text), "\"a\\\"b\\n\"");
         assert_eq!(json(&0_i64.to_be_bytes(), Kind::Time), "\"2000-01-01T00:00:00.000000Z\"");
+    }
+
+    #[test]
+    fn numbers_are_spelt_out() {
+        for (number, text) in [
+            (402.0, "402"),
+            (-0.0, "-0"),
+            (1e-7, "0.0000001"),
+            (1e21, "1000000000000000000000"),
+            (2.5e15, "2500000000000000"),
+        ] {
+            assert_eq!(json(&f64::to_be_bytes(number), Kind::Float), text);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_number_is_spelt_as_the_standard_library_does(bits in proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL) {
+            proptest::prop_assert_eq!(json(&bits.to_be_bytes(), Kind::Float), format!("{bits}"));
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use bytes::Bytes;
 use futures::TryStreamExt;
+use sqlx::postgres::PgRow;
 use sqlx::{Postgres, Transaction};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -17,6 +18,9 @@ use crate::projections::Kind;
 
 /// Bytes sent at a time.
 pub(super) const CHUNK: usize = 64 * 1024;
+
+/// Rows read before they are handed on.
+const BATCH: usize = 256;
 
 /// Writes rows in one format.
 enum Writer {
@@ -48,7 +52,7 @@ impl Writer {
         })
     }
 
-    fn row(&mut self, row: &sqlx::postgres::PgRow, out: &mut Vec<u8>) -> std::io::Result<()> {
+    fn row(&mut self, row: &PgRow, out: &mut Vec<u8>) -> std::io::Result<()> {
         match self {
             Self::Csv { kinds } => encode::csv_row(row, kinds, out).map_err(std::io::Error::other),
             Self::Ndjson { names, kinds } => {
@@ -68,12 +72,13 @@ impl Writer {
     }
 }
 
-/// The rows of a statement. An error in the middle breaks the transfer off, so that nobody takes the part for the whole.
+/// The rows of a statement, read in one task and written in another, so that the database goes on while rows are written. An
+/// error in the middle breaks the transfer off, so that nobody takes the part for the whole.
 ///
 /// # Errors
 /// The columns have no form in this format.
 pub(super) fn stream(
-    mut tx: Transaction<'static, Postgres>,
+    tx: Transaction<'static, Postgres>,
     statement: Statement,
     query: &Query<'_>,
     format: Format,
@@ -81,28 +86,66 @@ pub(super) fn stream(
 ) -> std::io::Result<Body> {
     let (sender, receiver) = mpsc::channel::<Result<Bytes, std::io::Error>>(4);
     let mut out = Vec::with_capacity(CHUNK * 2);
-    let mut writer = Writer::new(format, query, about, &mut out)?;
+    let writer = Writer::new(format, query, about, &mut out)?;
+    let (rows, batches) = mpsc::channel::<Batch>(4);
+    tokio::spawn(read(tx, statement, rows));
     tokio::spawn(async move {
-        let result = async {
-            let mut found = bound(statement).fetch(&mut *tx);
-            while let Some(row) = found.try_next().await.map_err(std::io::Error::other)? {
-                writer.row(&row, &mut out)?;
-                if out.len() >= CHUNK && !send(&sender, &mut out).await {
-                    // The client went away.
-                    return Ok(());
-                }
-            }
-            writer.finish(&mut out)?;
-            send(&sender, &mut out).await;
-            Ok::<(), std::io::Error>(())
-        }
-        .await;
-        if let Err(error) = result {
+        if let Err(error) = write(batches, writer, out, &sender).await {
             tracing::warn!(%error, "an export broke off");
             let _ = sender.send(Err(error)).await;
         }
     });
     Ok(Body::from_stream(ReceiverStream::new(receiver)))
+}
+
+/// Rows that are handed on together; an error is the last of them, and `None` says that there are no more.
+type Batch = std::io::Result<Option<Vec<PgRow>>>;
+
+async fn read(mut tx: Transaction<'static, Postgres>, statement: Statement, rows: mpsc::Sender<Batch>) {
+    let mut found = bound(statement).fetch(&mut *tx);
+    let mut batch = Vec::with_capacity(BATCH);
+    let last = loop {
+        match found.try_next().await {
+            Ok(Some(row)) => batch.push(row),
+            Ok(None) => break Ok(None),
+            Err(error) => break Err(std::io::Error::other(error)),
+        }
+        if batch.len() == BATCH {
+            let full = std::mem::replace(&mut batch, Vec::with_capacity(BATCH));
+            if rows.send(Ok(Some(full))).await.is_err() {
+                // The client went away.
+                return;
+            }
+        }
+    };
+    if rows.send(Ok(Some(batch))).await.is_ok() {
+        let _ = rows.send(last).await;
+    }
+}
+
+async fn write(
+    mut batches: mpsc::Receiver<Batch>,
+    mut writer: Writer,
+    mut out: Vec<u8>,
+    sender: &mpsc::Sender<Result<Bytes, std::io::Error>>,
+) -> std::io::Result<()> {
+    loop {
+        let batch = match batches.recv().await {
+            Some(batch) => batch?,
+            None => return Err(std::io::Error::other("the rows are no longer read")),
+        };
+        let Some(batch) = batch else { break };
+        for row in &batch {
+            writer.row(row, &mut out)?;
+            if out.len() >= CHUNK && !send(sender, &mut out).await {
+                // The client went away.
+                return Ok(());
+            }
+        }
+    }
+    writer.finish(&mut out)?;
+    send(sender, &mut out).await;
+    Ok(())
 }
 
 async fn send(sender: &mpsc::Sender<Result<Bytes, std::io::Error>>, out: &mut Vec<u8>) -> bool {

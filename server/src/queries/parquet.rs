@@ -4,13 +4,14 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{Type, TypePtr};
+use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use sqlx::postgres::PgRow;
 
 use super::encode::{self, POSTGRES_EPOCH_US};
@@ -47,7 +48,11 @@ struct Gathered {
 }
 
 enum Values {
-    Texts(Vec<ByteArray>),
+    /// All of them one behind the other, and where each ends: no memory of its own for each.
+    Texts {
+        bytes: Vec<u8>,
+        ends: Vec<usize>,
+    },
     Ints(Vec<i64>),
     Floats(Vec<f64>),
     Bools(Vec<bool>),
@@ -56,7 +61,7 @@ enum Values {
 impl Gathered {
     fn new(kind: Kind) -> Self {
         let values = match kind {
-            Kind::Text | Kind::Json => Values::Texts(Vec::new()),
+            Kind::Text | Kind::Json => Values::Texts { bytes: Vec::new(), ends: Vec::new() },
             Kind::Int | Kind::Time | Kind::Ints | Kind::Times => Values::Ints(Vec::new()),
             Kind::Float | Kind::Floats => Values::Floats(Vec::new()),
             Kind::Bool => Values::Bools(Vec::new()),
@@ -107,10 +112,10 @@ impl Gathered {
 
     fn push(&mut self, bytes: &[u8]) -> Result<bool, String> {
         match (&mut self.values, self.kind) {
-            (Values::Texts(texts), Kind::Json) => {
-                texts.push(ByteArray::from(encode::json_text(bytes)?.to_vec()));
+            (Values::Texts { bytes: texts, ends }, kind) => {
+                texts.extend_from_slice(if kind == Kind::Json { encode::json_text(bytes)? } else { bytes });
+                ends.push(texts.len());
             }
-            (Values::Texts(texts), _) => texts.push(ByteArray::from(bytes.to_vec())),
             (Values::Ints(ints), Kind::Time | Kind::Times) => {
                 let micros = encode::integer(bytes)?.checked_add(POSTGRES_EPOCH_US);
                 ints.push(micros.ok_or("a time outside the years 1 to 9999")?);
@@ -177,11 +182,18 @@ impl ParquetRows {
             let schema = Type::group_type_builder("rows").with_fields(fields).build()?;
             let facts =
                 about.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), value.clone())).collect();
-            let properties = WriterProperties::builder()
+            let mut properties = WriterProperties::builder()
                 .set_compression(Compression::SNAPPY)
+                .set_statistics_enabled(EnabledStatistics::Chunk)
                 .set_created_by(format!("benchtrail {}", env!("CARGO_PKG_VERSION")))
-                .set_key_value_metadata(Some(facts))
-                .build();
+                .set_key_value_metadata(Some(facts));
+            // Figures are hardly ever the same twice: a dictionary of them is looked through and then thrown away.
+            for (alias, _) in query.select.iter().filter(|(_, c)| matches!(c.kind, Kind::Float | Kind::Time))
+            {
+                let column = ColumnPath::new(vec![alias.clone()]);
+                properties = properties.set_column_dictionary_enabled(column, false);
+            }
+            let properties = properties.build();
             let sink = Sink::default();
             let writer = SerializedFileWriter::new(sink.clone(), Arc::new(schema), Arc::new(properties))?;
             Ok((writer, sink))
@@ -230,13 +242,17 @@ impl ParquetRows {
             let Some(mut chunk) = group.next_column()? else {
                 return Err(ParquetError::General("a column without a place in the file".into()));
             };
-            match &gathered.values {
-                Values::Texts(v) => {
-                    chunk.typed::<ByteArrayType>().write_batch(v, definitions, repetitions)?
+            match gathered.values {
+                Values::Texts { bytes, ends } => {
+                    let bytes = Bytes::from(bytes);
+                    let starts = std::iter::once(0).chain(ends.iter().copied());
+                    let texts: Vec<ByteArray> =
+                        starts.zip(&ends).map(|(from, to)| ByteArray::from(bytes.slice(from..*to))).collect();
+                    chunk.typed::<ByteArrayType>().write_batch(&texts, definitions, repetitions)?
                 }
-                Values::Ints(v) => chunk.typed::<Int64Type>().write_batch(v, definitions, repetitions)?,
-                Values::Floats(v) => chunk.typed::<DoubleType>().write_batch(v, definitions, repetitions)?,
-                Values::Bools(v) => chunk.typed::<BoolType>().write_batch(v, definitions, repetitions)?,
+                Values::Ints(v) => chunk.typed::<Int64Type>().write_batch(&v, definitions, repetitions)?,
+                Values::Floats(v) => chunk.typed::<DoubleType>().write_batch(&v, definitions, repetitions)?,
+                Values::Bools(v) => chunk.typed::<BoolType>().write_batch(&v, definitions, repetitions)?,
             };
             chunk.close()?;
         }
