@@ -1,5 +1,7 @@
 //! The runner: reads the log once for all projections, and moves each of them in a transaction of its own.
 
+mod publish;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,8 +11,9 @@ use sqlx::{Connection, PgConnection, PgPool};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use self::publish::{publish, publish_positions};
 use super::batch::{Batch, BatchError, Poison, interests};
-use super::handle::{Handle, ProjectionState, Status};
+use super::handle::{Handle, Status};
 use super::store::{self, Generation};
 use super::{Projection, ProjectionError, StoreError, registry};
 use crate::log::Log;
@@ -101,34 +104,6 @@ async fn rebuild_outdated(pool: &PgPool, log: &Log, stop: &CancellationToken) ->
                 tracing::error!(projection = name, %error, "not rebuilt; run `benchtrail rebuild`");
             }
         }
-    });
-    Ok(())
-}
-
-async fn publish(
-    pool: &PgPool,
-    status: &watch::Sender<Arc<Status>>,
-    leader: bool,
-) -> Result<(), sqlx::Error> {
-    let versions: HashMap<&str, i32> = registry().iter().map(|p| (p.name(), p.version())).collect();
-    let projections = store::live(pool)
-        .await?
-        .into_iter()
-        .filter(|(g, _)| versions.contains_key(g.name.as_str()))
-        .map(|(_, mut status)| {
-            if versions.get(status.name.as_str()) != Some(&status.code_version) {
-                status.state = ProjectionState::Rebuilding;
-            }
-            status
-        })
-        .collect();
-    let new = Status { leader, projections };
-    status.send_if_modified(|old| {
-        let changed = **old != new;
-        if changed {
-            *old = Arc::new(new);
-        }
-        changed
     });
     Ok(())
 }
@@ -339,23 +314,6 @@ async fn reload_if_changed(pool: &PgPool, members: Vec<Member>) -> Result<Vec<Me
     let same = members.iter().all(|m| live.iter().any(|(g, _)| *g == m.at));
     let all = registry().len() == members.len();
     if same && all { Ok(members) } else { load_members(pool).await }
-}
-
-fn publish_positions(status: &watch::Sender<Arc<Status>>, members: &[Member]) {
-    status.send_if_modified(|old| {
-        let mut new = Status::clone(old);
-        for p in &mut new.projections {
-            if let Some(member) = members.iter().find(|m| m.at.name == p.name) {
-                p.position = member.at.position;
-                p.generation = member.at.generation;
-            }
-        }
-        let changed = **old != new;
-        if changed {
-            *old = Arc::new(new);
-        }
-        changed
-    });
 }
 
 /// Folds one generation of one projection up to exactly `to`, in this task; gives the number of events folded. Used by

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::access::{self, Rights};
-use super::result_rows::ResultJobRow;
+use super::result_rows::{ResultJobRow, ResultServerRow};
+use super::setup::Setup;
 use crate::projections::table::{Access, Row};
 use crate::projections::text::{Column, Kind};
 
@@ -57,14 +58,14 @@ impl ExternalTool for Inferencex {
 impl ExternalTool for GenaiPerf {
     const TABLE: &'static str = "genai_perf_outputs";
     fn columns() -> Vec<Column> {
-        floats(&external_columns::serving(&ForeignFigures::default()))
+        floats(&external_columns::genai_perf(&ForeignFigures::default()))
     }
 }
 
 impl ExternalTool for KvCacheOffload {
     const TABLE: &'static str = "kv_cache_offload_outputs";
     fn columns() -> Vec<Column> {
-        let mut columns = GenaiPerf::columns();
+        let mut columns = floats(&external_columns::serving(&ForeignFigures::default()));
         columns.extend(floats(&external_columns::kv_cache(&Default::default())));
         columns.extend(["tier", "dataset"].map(|name| Column::shown(name, Kind::Text)));
         columns.push(Column::shown("num_rounds", Kind::Int));
@@ -163,7 +164,7 @@ pub(super) fn of_inferencex(
 
 /// The columns of GenAI-Perf.
 pub(super) fn of_genai_perf(figures: &ForeignFigures) -> Own {
-    numbers(external_columns::serving(figures)).collect()
+    numbers(external_columns::genai_perf(figures)).collect()
 }
 
 /// The columns of KV cache offload.
@@ -214,19 +215,11 @@ pub struct ExternalRow<T: ExternalTool> {
     scenario_code: String,
     job: String,
     attempt: Option<u32>,
-    model_code: String,
-    framework_code: Option<String>,
-    framework_version: Option<String>,
-    quantization: Option<String>,
-    tool_code: String,
+    #[serde(flatten)]
+    setup: Setup,
     tool_version: Option<String>,
     tool_argv: Option<Vec<String>>,
     result_sha256: String,
-    config_code: Option<String>,
-    hostname: Option<String>,
-    concurrency: Option<u32>,
-    input_sequence_length: Option<u32>,
-    output_sequence_length: Option<u32>,
     imported: bool,
     simulated: bool,
     recorded_at: Timestamp,
@@ -246,12 +239,12 @@ pub struct ExternalRow<T: ExternalTool> {
 impl<T: ExternalTool> ExternalRow<T> {
     pub(super) fn of_job(
         job: &ResultJobRow,
+        server: Option<&ResultServerRow>,
         output: &ExternalOutputRecorded,
         simulated: bool,
         own: Own,
         recorded: &Recorded,
     ) -> Self {
-        let spec = &job.spec;
         Self {
             org: job.org.clone(),
             project_code: job.project_code.clone(),
@@ -260,19 +253,10 @@ impl<T: ExternalTool> ExternalRow<T> {
             scenario_code: job.scenario_code.clone(),
             job: job.job.clone(),
             attempt: Some(output.attempt),
-            model_code: spec.model_code.clone(),
-            framework_code: Some(spec.framework_code.clone()),
-            framework_version: Some(spec.framework_version.clone()),
-            quantization: spec.quantization.clone(),
-            tool_code: spec.tool_code.clone(),
+            setup: Setup::of_job(job, server),
             tool_version: Some(output.invocation.tool_version.clone()),
             tool_argv: Some(output.invocation.argv.clone()),
             result_sha256: output.invocation.summary_sha256.clone(),
-            config_code: Some(job.config_code.clone()),
-            hostname: Some(job.hostname.clone()),
-            concurrency: Some(spec.concurrency),
-            input_sequence_length: spec.input_sequence_length,
-            output_sequence_length: spec.output_sequence_length,
             imported: false,
             simulated,
             recorded_at: recorded.recorded_at,
@@ -303,19 +287,10 @@ impl<T: ExternalTool> ExternalRow<T> {
             run_number: key.number,
             scenario_code: key.scenario,
             attempt: None,
-            model_code: output.model_code.clone(),
-            framework_code: output.framework_code.clone(),
-            framework_version: output.framework_version.clone(),
-            quantization: output.quantization.clone(),
-            tool_code: output.tool_code.clone(),
+            setup: Setup::of_import(output),
             tool_version: output.load.tool_version.clone(),
             tool_argv: None,
             result_sha256: output.file_sha256.clone(),
-            config_code: None,
-            hostname: None,
-            concurrency: output.load.concurrency,
-            input_sequence_length: output.load.input_sequence_length,
-            output_sequence_length: output.load.output_sequence_length,
             imported: true,
             simulated: output.figures.simulated,
             recorded_at: recorded.recorded_at,
@@ -342,17 +317,11 @@ impl<T: ExternalTool> Row for ExternalRow<T> {
         use Kind::{Bool, Int, Json, Text, Time};
         let mut columns = access::job_columns();
         columns.extend([Column::shown("attempt", Int)]);
-        columns.extend(access::measured_columns());
+        columns.extend(Setup::columns());
         columns.extend([
-            Column::shown("tool_code", Text),
             Column::shown("tool_version", Text),
             Column::shown("tool_argv", Json),
             Column::shown("result_sha256", Text),
-            Column::shown("config_code", Text),
-            Column::shown("hostname", Text),
-            Column::shown("concurrency", Int),
-            Column::shown("input_sequence_length", Int),
-            Column::shown("output_sequence_length", Int),
             Column::shown("imported", Bool),
             Column::shown("simulated", Bool),
             Column::shown("recorded_at", Time),

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::access;
 use super::result::ResultRow;
+use super::setup::Setup;
 use crate::projections::table::{Access, Row};
 use crate::projections::text::{Column, Kind};
 
@@ -79,19 +80,8 @@ pub struct BoardRow {
     project_code: String,
     workload_code: String,
     scenario_code: String,
-    model_code: String,
-    framework_code: Option<String>,
-    framework_version: Option<String>,
-    quantization: Option<String>,
-    tool_code: String,
-    config_code: Option<String>,
-    hostname: Option<String>,
-    gpu_name: Option<String>,
-    gpu_count: Option<i64>,
-    concurrency: Option<u32>,
-    input_sequence_length: Option<u32>,
-    output_sequence_length: Option<u32>,
-    streaming: Option<bool>,
+    #[serde(flatten)]
+    measured: Setup,
     simulated: bool,
     doubted_runs: i64,
     sound_job: Option<String>,
@@ -117,8 +107,8 @@ fn place(result: &ResultRow) -> [&str; 6] {
         &result.org,
         &result.project_code,
         &result.workload_code,
-        result.config_code.as_deref().unwrap_or_default(),
-        result.hostname.as_deref().unwrap_or_default(),
+        result.setup.config_code.as_deref().unwrap_or_default(),
+        result.setup.hostname.as_deref().unwrap_or_default(),
         &result.scenario_code,
     ]
 }
@@ -148,19 +138,7 @@ impl BoardRow {
             project_code: result.project_code.clone(),
             workload_code: result.workload_code.clone(),
             scenario_code: result.scenario_code.clone(),
-            model_code: result.model_code.clone(),
-            framework_code: result.framework_code.clone(),
-            framework_version: result.framework_version.clone(),
-            quantization: result.quantization.clone(),
-            tool_code: result.tool_code.clone(),
-            config_code: result.config_code.clone(),
-            hostname: result.hostname.clone(),
-            gpu_name: result.gpu_name.clone(),
-            gpu_count: result.gpu_count,
-            concurrency: result.concurrency,
-            input_sequence_length: result.input_sequence_length,
-            output_sequence_length: result.output_sequence_length,
-            streaming: result.streaming,
+            measured: result.setup.clone(),
             simulated: result.figures.simulated,
             doubted_runs: 0,
             sound_job: None,
@@ -185,8 +163,8 @@ impl BoardRow {
         match result {
             Some(result) => {
                 self.counted.insert(run, run_of(result));
-                self.gpu_name.clone_from(&result.gpu_name);
-                self.gpu_count = result.gpu_count;
+                self.measured.gpu_name.clone_from(&result.setup.gpu_name);
+                self.measured.gpu_count = result.setup.gpu_count;
             }
             None => {
                 self.counted.remove(&run);
@@ -225,30 +203,10 @@ impl Row for BoardRow {
         let shown = |kind: Kind, names: &[&str]| -> Vec<Column> {
             names.iter().map(|name| Column::shown(name, kind)).collect()
         };
-        let mut columns = shown(
-            Text,
-            &[
-                "entry",
-                "setup",
-                "org",
-                "project_code",
-                "workload_code",
-                "scenario_code",
-                "model_code",
-                "framework_code",
-                "framework_version",
-                "quantization",
-                "tool_code",
-                "config_code",
-                "hostname",
-                "gpu_name",
-            ],
-        );
-        columns.extend(shown(
-            Int,
-            &["gpu_count", "concurrency", "input_sequence_length", "output_sequence_length"],
-        ));
-        columns.extend(shown(Bool, &["streaming", "simulated"]));
+        let mut columns =
+            shown(Text, &["entry", "setup", "org", "project_code", "workload_code", "scenario_code"]);
+        columns.extend(Setup::columns());
+        columns.extend(shown(Bool, &["simulated"]));
         columns.push(Column::shown("doubted_runs", Int));
         for which in ["sound", "all"] {
             columns.push(Column::shown(&format!("{which}_job"), Text));

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::access;
-use super::result_rows::ResultJobRow;
+use super::result_rows::{ResultJobRow, ResultServerRow};
+use super::setup::Setup;
 use crate::projections::table::{Access, Row};
 use crate::projections::text::{Column, Kind};
 
@@ -100,18 +101,9 @@ pub struct OutputRow<T: OutputTool> {
     job: String,
     run: String,
     attempt: u32,
-    model_code: String,
-    framework_code: String,
-    framework_version: String,
-    quantization: Option<String>,
-    tool_code: String,
+    #[serde(flatten)]
+    setup: Setup,
     tool_version: String,
-    config_code: String,
-    hostname: String,
-    concurrency: u32,
-    input_sequence_length: Option<u32>,
-    output_sequence_length: Option<u32>,
-    streaming: Option<bool>,
     summary_id: String,
     readable_id: String,
     simulated: bool,
@@ -135,7 +127,12 @@ pub struct OutputRow<T: OutputTool> {
 }
 
 impl<T: OutputTool> OutputRow<T> {
-    pub(super) fn new(job: &ResultJobRow, output: &ToolOutputRecorded, recorded: &Recorded) -> Self {
+    pub(super) fn new(
+        job: &ResultJobRow,
+        server: Option<&ResultServerRow>,
+        output: &ToolOutputRecorded,
+        recorded: &Recorded,
+    ) -> Self {
         let summary = &output.summary;
         Self {
             org: job.org.clone(),
@@ -146,18 +143,8 @@ impl<T: OutputTool> OutputRow<T> {
             job: job.job.clone(),
             run: job.run.clone(),
             attempt: output.attempt,
-            model_code: job.spec.model_code.clone(),
-            framework_code: job.spec.framework_code.clone(),
-            framework_version: job.spec.framework_version.clone(),
-            quantization: job.spec.quantization.clone(),
-            tool_code: job.spec.tool_code.clone(),
+            setup: Setup::of_job(job, server),
             tool_version: output.invocation.tool_version.clone(),
-            config_code: job.config_code.clone(),
-            hostname: job.hostname.clone(),
-            concurrency: job.spec.concurrency,
-            input_sequence_length: job.spec.input_sequence_length,
-            output_sequence_length: job.spec.output_sequence_length,
-            streaming: job.spec.streaming,
             summary_id: summary.id.to_string(),
             readable_id: summary.readable_id.clone(),
             simulated: summary.simulated,
@@ -197,16 +184,9 @@ impl<T: OutputTool> Row for OutputRow<T> {
         use Kind::{Bool, Float, Int, Json, Text, Time};
         let mut columns = access::job_columns();
         columns.extend([Column::shown("run", Text), Column::shown("attempt", Int)]);
-        columns.extend(access::measured_columns());
+        columns.extend(Setup::columns());
         columns.extend([
-            Column::shown("tool_code", Text),
             Column::shown("tool_version", Text),
-            Column::shown("config_code", Text),
-            Column::shown("hostname", Text),
-            Column::shown("concurrency", Int),
-            Column::shown("input_sequence_length", Int),
-            Column::shown("output_sequence_length", Int),
-            Column::shown("streaming", Bool),
             Column::shown("summary_id", Text),
             Column::shown("readable_id", Text),
             Column::shown("simulated", Bool),
