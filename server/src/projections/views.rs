@@ -10,17 +10,18 @@ use std::sync::LazyLock;
 
 use super::catalogue_views;
 use super::models::artifacts::ArtifactRow;
+use super::models::counts::{CountRow, OfJobs, OfResults};
 use super::models::external_outputs::{ExternalRow, GenaiPerf, Inferencex, KvCacheOffload, Kyai};
 use super::models::jobs::JobRow;
 use super::models::logs::LogLineRow;
 use super::models::outputs::{Asr, Imagegen, Llm, OutputRow, Vlm};
 use super::models::projects::ProjectRow;
 use super::models::prompt_sources::{CalibrationRow, PromptSourceRow};
+use super::models::quality_flags::FlagRow;
 use super::models::quotas::QuotaRow;
 use super::models::registry;
 use super::models::result::ResultRow;
-use super::models::result_counts::CountRow;
-use super::models::runs::{FlagRow, RunRow};
+use super::models::runs::RunRow;
 use super::models::saved_views::SavedViewRow;
 use super::models::scenarios::ScenarioRow;
 use super::models::servers::ServerRow;
@@ -86,9 +87,19 @@ pub fn served(name: &str) -> Option<&'static ViewDef> {
 pub fn counts_of(view: &ViewDef) -> Option<&'static ViewDef> {
     let counts = match view.name {
         "v_benchmark_results" => "v_benchmark_result_counts",
+        "v_jobs" => "v_job_counts",
         _ => return None,
     };
     all().iter().find(|v| v.name == counts)
+}
+
+/// The view that has the rows of this one with the kind that each is counted as (`kind_no`), where there is one.
+pub fn by_kind(view: &ViewDef) -> Option<&'static ViewDef> {
+    let kinds = match view.name {
+        "v_benchmark_results" => "v_benchmark_results_by_kind",
+        _ => return None,
+    };
+    all().iter().find(|v| v.name == kinds)
 }
 
 /// The projections that fill a view's tables.
@@ -213,9 +224,22 @@ fn build() -> Vec<ViewDef> {
     views.extend(versioned::<ExternalRow<Kyai>>("v_kyai_outputs", "v_kyai_outputs_history"));
     views.extend(kyai::leaderboard());
     views.extend(versioned::<ResultRow>("v_benchmark_results", "v_benchmark_results_history"));
-    views.push(ViewDef { served: false, ..plain::<CountRow>("v_benchmark_result_counts") });
+    views.push(results_by_kind());
+    views.push(ViewDef { served: false, ..plain::<CountRow<OfResults>>("v_benchmark_result_counts") });
+    views.push(ViewDef { served: false, ..plain::<CountRow<OfJobs>>("v_job_counts") });
     views.extend(people::views());
     views
+}
+
+/// Results with the kind that each is counted as.
+fn results_by_kind() -> ViewDef {
+    let view = plain::<ResultRow>("v_benchmark_results_by_kind");
+    let select = format!(
+        "select {}, kind_no from {{{}}} where valid_to is null",
+        selected(&view.columns, ""),
+        ResultRow::TABLE
+    );
+    ViewDef { select, served: false, ..view }
 }
 
 /// Servers, with what is no event: when the agent was last heard, and which job it runs, where the reader may see that.

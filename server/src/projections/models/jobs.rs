@@ -26,24 +26,24 @@ pub fn phase(word: &str) -> JobPhase {
 /// A job, as `v_jobs` shows it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JobRow {
-    org: String,
-    project_code: String,
+    pub(super) org: String,
+    pub(super) project_code: String,
     workload_code: String,
     run_number: u32,
-    scenario_code: String,
+    pub(super) scenario_code: String,
     job: String,
     run: String,
     server: String,
     ordinal: u32,
-    status: String,
+    pub(super) status: String,
     phase: String,
     attempt: u32,
-    config_code: String,
-    hostname: String,
-    model_code: String,
-    framework_code: String,
-    framework_version: String,
-    quantization: Option<String>,
+    pub(super) config_code: String,
+    pub(super) hostname: String,
+    pub(super) model_code: String,
+    pub(super) framework_code: String,
+    pub(super) framework_version: String,
+    pub(super) quantization: Option<String>,
     container_image: Option<String>,
     engine_args_set_code: Option<String>,
     engine_args_set_version: Option<i64>,
@@ -55,13 +55,13 @@ pub struct JobRow {
     replicas: u32,
     gpus_per_replica: Option<u32>,
     gpu_sets: Option<Vec<String>>,
-    tool_code: String,
+    pub(super) tool_code: String,
     tool_version: Option<String>,
-    concurrency: u32,
-    input_sequence_length: Option<u32>,
-    output_sequence_length: Option<u32>,
+    pub(super) concurrency: u32,
+    pub(super) input_sequence_length: Option<u32>,
+    pub(super) output_sequence_length: Option<u32>,
     num_requests: u32,
-    streaming: Option<bool>,
+    pub(super) streaming: Option<bool>,
     progress_done: Option<u64>,
     progress_total: Option<u64>,
     progress_failed: Option<u64>,
@@ -90,12 +90,12 @@ pub struct JobRow {
     running_at: Option<Timestamp>,
     finished_at: Option<Timestamp>,
     flags: Vec<String>,
-    simulated: Option<bool>,
+    pub(super) simulated: Option<bool>,
     progress_seq: u64,
     first_position: i64,
     position: i64,
-    visibility: String,
-    owner: String,
+    pub(super) visibility: String,
+    pub(super) owner: String,
 }
 
 impl JobRow {
@@ -302,7 +302,7 @@ impl Row for JobRow {
     const KEY: &'static [&'static str] = &["job"];
     // What is under way, what ended last, and the jobs of a run; none of a column that progress changes.
     const INDEXES: &'static [&'static str] =
-        &["server, status", "status, claimed_at", "finished_at desc nulls last", "workload_code, run_number"];
+        &["server, status", "status, claimed_at", "finished_at", "workload_code, run_number"];
 
     fn columns() -> Vec<Column> {
         use Kind::{Bool, Float, Int, Json, Text, Time};

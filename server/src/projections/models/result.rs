@@ -11,6 +11,7 @@ use super::access::{self, Rights};
 use super::jobs::phase;
 use super::result_figures::{ResultFigures, ratio};
 use super::result_rows::{ResultJobRow, ResultServerRow, window};
+use super::setup::Setup;
 use crate::projections::table::{Access, Row};
 use crate::projections::text::{Column, Kind};
 
@@ -25,22 +26,11 @@ pub struct ResultRow {
     pub(super) attempt: u32,
     pub(super) job: String,
     pub(super) run: String,
-    pub(super) model_code: String,
-    pub(super) framework_code: Option<String>,
-    pub(super) framework_version: Option<String>,
-    pub(super) quantization: Option<String>,
+    #[serde(flatten)]
+    pub(super) setup: Setup,
     pub(super) engine_args_set_code: Option<String>,
     pub(super) engine_args_set_version: Option<i64>,
     pub(super) replicas: Option<u32>,
-    pub(super) tool_code: String,
-    pub(super) config_code: Option<String>,
-    pub(super) hostname: Option<String>,
-    pub(super) gpu_name: Option<String>,
-    pub(super) gpu_count: Option<i64>,
-    pub(super) concurrency: Option<u32>,
-    pub(super) input_sequence_length: Option<u32>,
-    pub(super) output_sequence_length: Option<u32>,
-    pub(super) streaming: Option<bool>,
     pub(super) num_rounds: Option<u32>,
     pub(super) num_images_batch: Option<u32>,
     pub(super) image_size: Option<String>,
@@ -66,6 +56,8 @@ pub struct ResultRow {
     pub(super) position: i64,
     pub(super) valid_from: i64,
     pub(super) valid_to: Option<i64>,
+    /// The kind that it is counted as, see [`super::counts`].
+    pub(super) kind_no: i64,
     pub(super) visibility: String,
     pub(super) owner: String,
     #[serde(flatten)]
@@ -95,22 +87,10 @@ impl ResultRow {
             attempt,
             job: job.job.clone(),
             run: job.run.clone(),
-            model_code: spec.model_code.clone(),
-            framework_code: Some(spec.framework_code.clone()),
-            framework_version: Some(spec.framework_version.clone()),
-            quantization: spec.quantization.clone(),
+            setup: Setup::of_job(job, server),
             engine_args_set_code: spec.engine_args_set_code.clone(),
             engine_args_set_version: spec.engine_args_set_version,
             replicas: Some(spec.replicas),
-            tool_code: spec.tool_code.clone(),
-            config_code: Some(job.config_code.clone()),
-            hostname: Some(job.hostname.clone()),
-            gpu_name: server.and_then(|s| s.gpu_name.clone()),
-            gpu_count: server.and_then(|s| s.gpu_count),
-            concurrency: Some(spec.concurrency),
-            input_sequence_length: spec.input_sequence_length,
-            output_sequence_length: spec.output_sequence_length,
-            streaming: spec.streaming,
             num_rounds: spec.num_rounds,
             num_images_batch: spec.num_images_batch,
             image_size: spec.image_size.clone(),
@@ -135,6 +115,7 @@ impl ResultRow {
             position: recorded.position,
             valid_from: recorded.position,
             valid_to: None,
+            kind_no: 0,
             visibility: job.visibility.clone(),
             owner: job.owner.clone(),
             figures,
@@ -163,22 +144,10 @@ impl ResultRow {
             attempt: 0,
             job: recorded.stream.to_string(),
             run: recorded.stream.to_string(),
-            model_code: output.model_code.clone(),
-            framework_code: output.framework_code.clone(),
-            framework_version: output.framework_version.clone(),
-            quantization: output.quantization.clone(),
+            setup: Setup::of_import(output),
             engine_args_set_code: None,
             engine_args_set_version: None,
             replicas: None,
-            tool_code: output.tool_code.clone(),
-            config_code: None,
-            hostname: None,
-            gpu_name: output.gpu_name.clone(),
-            gpu_count,
-            concurrency: output.load.concurrency,
-            input_sequence_length: output.load.input_sequence_length,
-            output_sequence_length: output.load.output_sequence_length,
-            streaming: output.figures.ttft_ms.is_some().then_some(true),
             num_rounds: None,
             num_images_batch: None,
             image_size: None,
@@ -203,9 +172,18 @@ impl ResultRow {
             position: recorded.position,
             valid_from: recorded.position,
             valid_to: None,
+            kind_no: 0,
             visibility: rights.visibility,
             owner: rights.owner,
             figures,
+        }
+    }
+
+    /// Cites the source of the inputs, where the workload named none.
+    pub(super) fn cite(&mut self, source: &str, sha256: Option<&str>) {
+        if self.prompt_source_code.is_none() {
+            self.prompt_source_code = Some(source.to_owned());
+            self.prompt_source_sha256 = sha256.map(str::to_owned);
         }
     }
 
@@ -226,18 +204,24 @@ impl Row for ResultRow {
     type Key = String;
     const TABLE: &'static str = "benchmark_results";
     const KEY: &'static [&'static str] = &["job"];
-    // The reporting page's usual orders, each from the better end, and what its usual filters and bounds are counted by.
+    // The figures that the reporting page sorts and bounds, with what says who sees a row and of which kind it is: what a
+    // bound leaves is then counted without a look at the rows. Read either way. The last is for kinds with bounds.
     const INDEXES: &'static [&'static str] = &[
-        "finished_at desc nulls last",
+        "finished_at include org, visibility, owner, kind_no",
         "recorded_at",
-        "output_tokens_per_second desc nulls last",
-        "ttft_p99_ms",
-        "output_tokens_per_joule desc nulls last",
-        "cost_per_million_output_tokens_usd",
+        "output_tokens_per_second include org, visibility, owner, kind_no",
+        "output_tokens_per_second_per_gpu include org, visibility, owner, kind_no",
+        "requests_per_second include org, visibility, owner, kind_no",
+        "ttft_p50_ms include org, visibility, owner, kind_no",
+        "ttft_p99_ms include org, visibility, owner, kind_no",
+        "tpot_p50_ms include org, visibility, owner, kind_no",
+        "response_time_p99_ms include org, visibility, owner, kind_no",
+        "output_tokens_per_joule include org, visibility, owner, kind_no",
+        "cost_per_million_output_tokens_usd include org, visibility, owner, kind_no",
         "workload_code, run_number",
-        "model_code, framework_code, concurrency, status, simulated, suspicious, org, visibility, owner \
-         include output_tokens_per_second, requests_per_second, ttft_p50_ms, ttft_p99_ms, tpot_p50_ms, \
-         response_time_p99_ms, output_tokens_per_joule, cost_per_million_output_tokens_usd",
+        "kind_no include org, visibility, owner, output_tokens_per_second, requests_per_second, ttft_p50_ms, \
+         ttft_p99_ms, tpot_p50_ms, response_time_p99_ms, output_tokens_per_joule, \
+         cost_per_million_output_tokens_usd, finished_at",
     ];
     const VERSIONED: bool = true;
 
@@ -250,15 +234,9 @@ impl Row for ResultRow {
         columns.extend(of(Text, &["scenario_code"]));
         columns.extend(of(Int, &["attempt"]));
         columns.extend(of(Text, &["job", "run"]));
-        columns.extend(access::measured_columns());
+        columns.extend(Setup::columns());
         columns.extend(of(Text, &["engine_args_set_code"]));
         columns.extend(of(Int, &["engine_args_set_version", "replicas"]));
-        columns.extend(of(Text, &["tool_code", "config_code", "hostname", "gpu_name"]));
-        columns.extend(of(
-            Int,
-            &["gpu_count", "concurrency", "input_sequence_length", "output_sequence_length"],
-        ));
-        columns.extend(of(Bool, &["streaming"]));
         columns.extend(of(Int, &["num_rounds", "num_images_batch"]));
         columns
             .extend(of(Text, &["image_size", "image_detail", "prompt_source_code", "prompt_source_sha256"]));
@@ -281,6 +259,7 @@ impl Row for ResultRow {
         columns.extend(of(Int, &["output_position"]));
         columns.extend(of(Text, &["output_hash"]));
         columns.extend(of(Int, &["position", "valid_from", "valid_to"]));
+        columns.push(Column::hidden("kind_no", Int));
         columns.extend(access::columns());
         columns.extend(ResultFigures::columns());
         columns

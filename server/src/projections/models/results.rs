@@ -11,6 +11,7 @@ use events::tools::{FRAMEWORK_REFSERVER, ToolCode};
 use events::{Event, Timestamp};
 
 use super::access::{self, rights_table};
+use super::counts::{CountRow, OfResults};
 use super::energy::{energy_between, longest_step, same_gpus, total_power};
 use super::external_outputs::{
     ExternalRow, GenaiPerf, Inferencex, KvCacheOffload, Kyai, of_genai_perf, of_inferencex, of_kv_cache,
@@ -20,7 +21,6 @@ use super::jobs::job_of;
 use super::leaderboard::{self, BoardRow};
 use super::outputs::{Asr, Imagegen, Llm, OutputRow, Vlm};
 use super::result::ResultRow;
-use super::result_counts::CountRow;
 use super::result_figures::ResultFigures;
 use super::result_rows::{MINUTE_US, Measured, PowerRow, ResultJobRow, ResultServerRow, window_end};
 use super::telemetry_series::start_of;
@@ -46,7 +46,7 @@ pub struct Results {
     kyai: Table<ExternalRow<Kyai>>,
     results: Table<ResultRow>,
     boards: Table<BoardRow>,
-    counts: Table<CountRow>,
+    counts: Table<CountRow<OfResults>>,
 }
 
 /// Where the leaderboard keeps a job's results.
@@ -118,16 +118,16 @@ impl Results {
                 let result = ResultRow::new(&row, server, output.attempt, figures, ended_at, recorded);
                 match ToolCode::of(&output.summary.tool) {
                     Some(ToolCode::MetrumbenchLlm) => {
-                        self.llm.put(OutputRow::new(&row, output, recorded), position)
+                        self.llm.put(OutputRow::new(&row, server, output, recorded), position)
                     }
                     Some(ToolCode::MetrumbenchVlm) => {
-                        self.vlm.put(OutputRow::new(&row, output, recorded), position)
+                        self.vlm.put(OutputRow::new(&row, server, output, recorded), position)
                     }
                     Some(ToolCode::MetrumbenchAsr) => {
-                        self.asr.put(OutputRow::new(&row, output, recorded), position)
+                        self.asr.put(OutputRow::new(&row, server, output, recorded), position)
                     }
                     Some(ToolCode::MetrumbenchImagegen) => {
-                        self.imagegen.put(OutputRow::new(&row, output, recorded), position);
+                        self.imagegen.put(OutputRow::new(&row, server, output, recorded), position);
                     }
                     _ => {}
                 }
@@ -239,7 +239,10 @@ impl Results {
             })
         {
             self.measure_energy(&job, attempt, position);
-            let server = self.results.get(&job).and_then(|r| r.config_code.clone().zip(r.hostname.clone()));
+            let server = self
+                .results
+                .get(&job)
+                .and_then(|r| r.setup.config_code.clone().zip(r.setup.hostname.clone()));
             if let Some((config_code, hostname)) = server {
                 self.follow(&key, &job, (&config_code, &hostname), position);
             }
@@ -286,24 +289,33 @@ impl Results {
             server.and_then(|s| s.gpu_count),
             simulated,
         );
-        let result = ResultRow::new(job, server, output.attempt, figures, recorded.occurred_at, recorded);
+        let mut result = ResultRow::new(job, server, output.attempt, figures, recorded.occurred_at, recorded);
+        // Built-in questions and conversations are no sources of the catalogue; the runner says which it took.
+        if let Some(kyai) = &output.kyai {
+            result.cite(&kyai.dataset, Some(&kyai.dataset_sha256));
+        } else if let Some(cache) = &output.kv_cache {
+            result.cite(&cache.dataset, None);
+        }
         match ToolCode::of(&output.invocation.tool_code) {
             Some(ToolCode::Inferencex) => {
                 let inferencex = output.inferencex.clone().unwrap_or_default();
                 let own = of_inferencex(&output.figures, &inferencex, &output.load.model_id);
-                self.inferencex.put(ExternalRow::of_job(job, output, simulated, own, recorded), position);
+                self.inferencex
+                    .put(ExternalRow::of_job(job, server, output, simulated, own, recorded), position);
             }
             Some(ToolCode::GenaiPerf) => {
                 let own = of_genai_perf(&output.figures);
-                self.genai_perf.put(ExternalRow::of_job(job, output, simulated, own, recorded), position);
+                self.genai_perf
+                    .put(ExternalRow::of_job(job, server, output, simulated, own, recorded), position);
             }
             Some(ToolCode::KvCacheOffload) => {
                 let own = of_kv_cache(output, job.spec.num_rounds);
-                self.kv_cache.put(ExternalRow::of_job(job, output, simulated, own, recorded), position);
+                self.kv_cache
+                    .put(ExternalRow::of_job(job, server, output, simulated, own, recorded), position);
             }
             Some(ToolCode::Kyai) => {
                 let own = of_kyai(output);
-                self.kyai.put(ExternalRow::of_job(job, output, simulated, own, recorded), position);
+                self.kyai.put(ExternalRow::of_job(job, server, output, simulated, own, recorded), position);
             }
             _ => {}
         }

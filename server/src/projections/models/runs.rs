@@ -10,7 +10,9 @@ use events::{Event, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::access::{self, rights_table};
+use super::counts::{CountRow, OfJobs};
 use super::jobs::{JobRow, job_of, phase};
+use super::quality_flags::FlagRow;
 use crate::projections::table::{Access, Row, Table};
 use crate::projections::text::{Column, Kind};
 use crate::projections::{AnyTable, FoldError, Projection};
@@ -109,60 +111,9 @@ impl Row for RunRow {
     }
 }
 
-/// A doubt about a result, as `v_quality_flags` shows it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct FlagRow {
-    org: String,
-    project_code: String,
-    workload_code: String,
-    run_number: u32,
-    scenario_code: String,
-    job: String,
-    attempt: u32,
-    rule: String,
-    message: String,
-    flagged_at: Timestamp,
-    flagged_by: String,
-    cleared: bool,
-    cleared_at: Option<Timestamp>,
-    cleared_by: Option<String>,
-    cleared_reason: Option<String>,
-    first_position: i64,
-    position: i64,
-    visibility: String,
-    owner: String,
-}
-
-impl Row for FlagRow {
-    type Key = (String, String);
-    const TABLE: &'static str = "quality_flags";
-    const KEY: &'static [&'static str] = &["job", "rule"];
-
-    fn columns() -> Vec<Column> {
-        use Kind::{Bool, Int, Text, Time};
-        let mut columns = access::job_columns();
-        columns.extend([
-            Column::shown("attempt", Int),
-            Column::shown("rule", Text),
-            Column::shown("message", Text),
-            Column::shown("flagged_at", Time),
-            Column::shown("flagged_by", Text),
-            Column::shown("cleared", Bool),
-            Column::shown("cleared_at", Time),
-            Column::shown("cleared_by", Text),
-            Column::shown("cleared_reason", Text),
-            Column::hidden("first_position", Int),
-            Column::shown("position", Int),
-        ]);
-        columns.extend(access::columns());
-        columns
-    }
-    fn key(&self) -> Self::Key {
-        (self.job.clone(), self.rule.clone())
-    }
-    fn access(&mut self) -> Option<Access<'_>> {
-        access::access(&self.org, &self.project_code, &mut self.visibility)
-    }
+/// What a job is counted as beside what it measures: its status, and whether it was simulated.
+fn counted_as(job: &JobRow) -> (String, Option<bool>) {
+    (job.status.clone(), job.simulated)
 }
 
 /// Folds `run.*`, `job.*`, `progress.reported` and `quality.*`.
@@ -172,6 +123,7 @@ pub struct Runs {
     runs: Table<RunRow>,
     jobs: Table<JobRow>,
     flags: Table<FlagRow>,
+    counts: Table<CountRow<OfJobs>>,
 }
 
 impl Runs {
@@ -233,6 +185,19 @@ impl Runs {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Counts a job as what it is now, and no more as what it was.
+    fn count(&mut self, job: &String, before: Option<(String, Option<bool>)>) {
+        let Some(row) = self.jobs.get(job) else { return };
+        let after = counted_as(row);
+        if before.as_ref() == Some(&after) {
+            return;
+        }
+        if let Some(before) = before {
+            self.counts.add(CountRow::<OfJobs>::of(row, before), -1);
+        }
+        self.counts.add(CountRow::<OfJobs>::of(row, after), 1);
     }
 
     fn run_event(&mut self, recorded: &Recorded, event: &Event) -> Result<(), FoldError> {
@@ -316,7 +281,7 @@ impl Projection for Runs {
         "runs"
     }
     fn version(&self) -> i32 {
-        5
+        6
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -345,7 +310,7 @@ impl Projection for Runs {
         ]
     }
     fn tables(&mut self) -> Vec<&mut dyn AnyTable> {
-        vec![&mut self.rights, &mut self.runs, &mut self.jobs, &mut self.flags]
+        vec![&mut self.rights, &mut self.runs, &mut self.jobs, &mut self.flags, &mut self.counts]
     }
 
     fn wants(&mut self, recorded: &Recorded, event: &Event) {
@@ -379,11 +344,16 @@ impl Projection for Runs {
             self.runs.set_visibility(&project.org, &project.project, &visibility);
             self.jobs.set_visibility(&project.org, &project.project, &visibility);
             self.flags.set_visibility(&project.org, &project.project, &visibility);
+            self.counts.set_visibility(&project.org, &project.project, &visibility);
             return Ok(());
         }
         match event {
             Event::ProjectCreated(_) => Ok(()),
-            Event::JobCreated(created) => self.job_created(recorded, created),
+            Event::JobCreated(created) => {
+                self.job_created(recorded, created)?;
+                self.count(&recorded.stream.to_string(), None);
+                Ok(())
+            }
             Event::ProgressReported(progress) => {
                 let (_, job, attempt) = job_of(&recorded.stream)?;
                 let row = self
@@ -394,7 +364,13 @@ impl Projection for Runs {
                 Ok(())
             }
             _ if recorded.stream.kind() == "run" => self.run_event(recorded, event),
-            _ => self.job_event(recorded, event),
+            _ => {
+                let job = recorded.stream.to_string();
+                let before = self.jobs.get(&job).map(counted_as);
+                self.job_event(recorded, event)?;
+                self.count(&job, before);
+                Ok(())
+            }
         }
     }
 }

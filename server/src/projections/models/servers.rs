@@ -37,6 +37,7 @@ pub struct ServerRow {
     clock_offset_ms: Option<f64>,
     cost_per_hour_usd: Option<f64>,
     comment: Option<String>,
+    ip_address: Option<String>,
     removed: bool,
     maintenance: bool,
     maintenance_reason: Option<String>,
@@ -105,6 +106,7 @@ impl Row for ServerRow {
             Column::shown("clock_offset_ms", Float),
             Column::shown("cost_per_hour_usd", Float),
             Column::shown("comment", Text),
+            Column::shown("ip_address", Text),
             Column::shown("removed", Bool),
             Column::shown("maintenance", Bool),
             Column::shown("maintenance_reason", Text),
@@ -130,7 +132,7 @@ impl Projection for Servers {
         "servers"
     }
     fn version(&self) -> i32 {
-        3
+        4
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -182,6 +184,7 @@ impl Projection for Servers {
                     clock_offset_ms: None,
                     cost_per_hour_usd: registered.cost_per_hour_usd,
                     comment: registered.comment.clone(),
+                    ip_address: registered.ip_address.clone(),
                     removed: false,
                     maintenance: false,
                     maintenance_reason: None,
@@ -208,6 +211,7 @@ impl Projection for Servers {
             Event::ServerRegistered(registered) => {
                 row.comment.clone_from(&registered.comment);
                 row.cost_per_hour_usd = registered.cost_per_hour_usd;
+                row.ip_address.clone_from(&registered.ip_address);
             }
             Event::ServerRemoved(_) => row.removed = true,
             Event::ServerMaintenanceStarted(started) => {

@@ -5,9 +5,9 @@ use events::envelope::Recorded;
 use events::keys::ImportKey;
 
 use super::super::access;
+use super::super::counts::{CountRow, OfResults};
 use super::super::jobs::job_of;
 use super::super::result::ResultRow;
-use super::super::result_counts::CountRow;
 use super::super::result_rows::{ResultServerRow, window, window_end};
 use super::super::servers::gpu_summary;
 use super::super::telemetry_series::start_of;
@@ -20,7 +20,7 @@ impl Projection for Results {
         "results"
     }
     fn version(&self) -> i32 {
-        8
+        9
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -85,7 +85,7 @@ impl Projection for Results {
                 self.results.want(job.clone());
                 let waits = self.results.loaded(&job).filter(|r| r.energy_j.is_none());
                 let window = waits.and_then(ResultRow::window);
-                let server = waits.and_then(|r| r.config_code.clone().zip(r.hostname.clone()));
+                let server = waits.and_then(|r| r.setup.config_code.clone().zip(r.setup.hostname.clone()));
                 self.want_power(&job, attempt, window);
                 if let Some((config_code, hostname)) = server {
                     self.want_boards(&key, &config_code, &hostname);
@@ -158,10 +158,17 @@ impl Projection for Results {
             "job" | "import" => Some(recorded.stream.to_string()),
             _ => None,
         };
-        let kind = |results: &Table<ResultRow>| Some(CountRow::of(results.get(result.as_ref()?)?));
+        let kind =
+            |results: &Table<ResultRow>| Some(CountRow::<OfResults>::of(results.get(result.as_ref()?)?));
         let before = kind(&self.results);
         self.fold_one(recorded, event)?;
         let after = kind(&self.results);
+        if let (Some(job), Some(row)) = (&result, &after)
+            && self.results.get(job).is_some_and(|result| result.kind_no != row.kind_no)
+            && let Some(result) = self.results.get_mut(job, recorded.position)
+        {
+            result.kind_no = row.kind_no;
+        }
         if before != after {
             before.into_iter().for_each(|row| self.counts.add(row, -1));
             after.into_iter().for_each(|row| self.counts.add(row, 1));
