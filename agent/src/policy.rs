@@ -266,7 +266,9 @@ search_dirs = [{dirs}]
 
 # Environment variables that a started process may have; everything else is cleared. Recipes that tune an engine by
 # its environment, and Ollama, need their variables named here, for example VLLM_USE_V2_MODEL_RUNNER or OLLAMA_HOST.
-env = ["PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "HF_HOME", "HF_HUB_OFFLINE"]
+# Each tool of ours compares the clock with public time servers first; METRUM_SKIP_NTP_CHECK=true in the agent's environment
+# leaves that out where there is no way to them.
+env = ["PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "HF_HOME", "HF_HUB_OFFLINE", "METRUM_SKIP_NTP_CHECK"]
 # The same, but their values are redacted from every log, summary and message that leaves this host.
 secret_env = ["HF_TOKEN", "OPENAI_API_KEY"]
 

@@ -10,7 +10,9 @@ use crate::workload::ScenarioSpec;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ScenarioMatrix {
-    /// Requests in flight at once; each value is a row of scenarios.
+    /// Requests in flight at once; each value is a row of scenarios. Empty means 1 for image generation and KV cache
+    /// offload, and is refused for the other tools.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub p_concurrency: Vec<u32>,
     /// Target prompt lengths, tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -52,7 +54,8 @@ impl ScenarioMatrix {
             self.p_image_size.len(),
             self.p_image_detail.len(),
         ];
-        axes.iter().fold(self.p_concurrency.len(), |product, &size| product.saturating_mul(size.max(1)))
+        axes.iter()
+            .fold(self.p_concurrency.len().max(1), |product, &size| product.saturating_mul(size.max(1)))
     }
 
     /// The argument that the tool's scenarios have no use for, if one is set.
@@ -95,7 +98,11 @@ impl ScenarioMatrix {
         scenarios = multiply(scenarios, &rounds, |scenario, value| scenario.num_rounds = value);
         scenarios = multiply(scenarios, &isl, |scenario, value| scenario.input_sequence_length = value);
         scenarios = multiply(scenarios, &osl, |scenario, value| scenario.output_sequence_length = value);
-        multiply(scenarios, &self.p_concurrency, |scenario, concurrency| {
+        let concurrency = match tool.default_concurrency() {
+            Some(default) if self.p_concurrency.is_empty() => vec![default],
+            _ => self.p_concurrency.clone(),
+        };
+        multiply(scenarios, &concurrency, |scenario, concurrency| {
             scenario.concurrency = concurrency;
             scenario.num_requests =
                 self.p_num_requests.unwrap_or_else(|| tool.default_num_requests(concurrency));
@@ -168,6 +175,14 @@ mod tests {
         assert_eq!(codes(&matrix(|_| ()), ToolCode::Inferencex), ["c4-isl1024-osl128"]);
         let whole = matrix(|m| m.p_streaming = Some(false));
         assert_eq!(codes(&whole, ToolCode::GenaiPerf), ["c4-isl1024-osl128-nostream"]);
+    }
+
+    #[test]
+    fn images_and_conversations_come_one_at_a_time_unless_more_are_asked_for() {
+        let unset = ScenarioMatrix::default();
+        assert_eq!(codes(&unset, ToolCode::MetrumbenchImagegen), ["c1-1024x1024"]);
+        assert_eq!(codes(&unset, ToolCode::KvCacheOffload), ["c1-isl2048-osl256-r25"]);
+        assert!(unset.roll_out(ToolCode::MetrumbenchLlm).is_empty(), "what is measured has to be said");
     }
 
     #[test]

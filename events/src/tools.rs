@@ -240,6 +240,14 @@ impl ToolCode {
         }
     }
 
+    /// Requests in flight of a scenario that sets none; nothing for tools whose load has to be said.
+    pub const fn default_concurrency(self) -> Option<u32> {
+        match self {
+            Self::MetrumbenchImagegen | Self::KvCacheOffload => Some(1),
+            _ => None,
+        }
+    }
+
     /// Whether the models it measures can be judged by their answers too: by KYAI.
     pub const fn can_be_judged(self) -> bool {
         matches!(self.kind(), WorkloadKind::TextGeneration | WorkloadKind::KvCacheOffload)

@@ -179,7 +179,7 @@ pub fn spec_of(input: &WorkloadInput, tool_code: &str) -> WorkloadSpec {
 /// `unknown_tool`, `no_scenarios`, `too_many_scenarios`, `foreign_axis`, `duplicate_scenario`.
 pub fn roll_out(matrix: &ScenarioMatrix, tool_code: &str) -> Result<Vec<ScenarioSpec>, Refusal> {
     let tool = tool(tool_code)?;
-    if matrix.p_concurrency.is_empty() {
+    if matrix.p_concurrency.is_empty() && tool.default_concurrency().is_none() {
         return Err(Refusal::invalid("no_scenarios", "the scenario matrix has no concurrency")
             .hint("choose at least one value of p_concurrency"));
     }

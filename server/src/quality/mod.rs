@@ -8,6 +8,7 @@ use events::quality::QualityFlagged;
 use events::telemetry::TelemetrySampled;
 use events::timestamp::Timestamp;
 use events::tool_output::{ExternalOutputRecorded, ToolOutputRecorded};
+use events::workload::ScenarioSpec;
 
 use crate::domain::Job;
 
@@ -87,8 +88,12 @@ pub fn check(job: &Job, output: &ToolOutputRecorded, telemetry: &TelemetryFacts)
         .collect()
 }
 
-/// The doubts about a third-party tool's result, as far as it tells.
-pub fn check_external(output: &ExternalOutputRecorded, telemetry: &TelemetryFacts) -> Vec<QualityFlagged> {
+/// The doubts about a third-party tool's result of a scenario, as far as it tells.
+pub fn check_external(
+    scenario: &ScenarioSpec,
+    output: &ExternalOutputRecorded,
+    telemetry: &TelemetryFacts,
+) -> Vec<QualityFlagged> {
     let figures = &output.figures;
     // An evaluation has as many questions as it has, and its errors stand in its score as zeroes.
     let load = output.kyai.is_none();
@@ -98,6 +103,7 @@ pub fn check_external(output: &ExternalOutputRecorded, telemetry: &TelemetryFact
     let found = [
         ("too_few_requests", succeeded.and_then(rules::few_requests)),
         ("high_error_rate", rate.and_then(rules::error_rate)),
+        ("few_sessions", output.kv_cache.as_ref().and_then(|cache| rules::few_sessions(scenario, cache))),
         ("missing_telemetry", rules::no_telemetry(telemetry)),
         ("telemetry_gap", rules::gap_in_telemetry(telemetry)),
     ];

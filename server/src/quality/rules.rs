@@ -1,7 +1,9 @@
 //! The rules, each a small function: what is odd, or nothing.
 
+use events::external_figures::KvCacheFigures;
 use events::foreign::ForeignFigures;
 use events::tools::ToolCode;
+use events::workload::ScenarioSpec;
 
 use super::{Facts, TelemetryFacts};
 
@@ -159,6 +161,27 @@ pub(super) fn few_requests(succeeded: u64) -> Option<String> {
         format!(
             "{succeeded} requests succeeded: a smoke test, not a measurement. Use hundreds to thousands for numbers \
              you report."
+        )
+    })
+}
+
+/// Fewer conversations were replayed than were to be in flight at once, or some broke off.
+pub(super) fn few_sessions(scenario: &ScenarioSpec, cache: &KvCacheFigures) -> Option<String> {
+    let number = |name: &str| cache.figures.get(name).copied();
+    let (total, wanted) = (number("sessions_total")?, f64::from(scenario.concurrency));
+    if total < wanted {
+        return Some(format!(
+            "{total} conversations were replayed where {wanted} were to be in flight at once: {} has no more of {} rounds. \
+             Lower the concurrency or the rounds, and compare only what reached the same number.",
+            cache.dataset,
+            scenario.num_rounds.map_or_else(|| "so many".to_owned(), |rounds| rounds.to_string())
+        ));
+    }
+    let broken = number("sessions_incomplete").unwrap_or(0.0) + number("sessions_error").unwrap_or(0.0);
+    (broken > total * HIGH_ERROR_RATE_PCT / 100.0).then(|| {
+        format!(
+            "{broken} of {total} conversations did not get to their end, so later turns, where a cache tells, weigh less. \
+             Read the Tool log."
         )
     })
 }

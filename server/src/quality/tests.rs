@@ -1,3 +1,4 @@
+use events::external_figures::KvCacheFigures;
 use events::foreign::{ForeignFigures, Spread};
 use events::job::JobCreated;
 use events::summary::{CountStats, Distribution};
@@ -198,7 +199,8 @@ fn a_third_party_tools_zeroes_are_doubted_too() {
             ..ForeignFigures::default()
         };
         change(&mut output);
-        check_external(&output, &good_telemetry()).into_iter().map(|flag| flag.rule).collect()
+        let scenario = ScenarioSpec { concurrency: 8, ..ScenarioSpec::default() };
+        check_external(&scenario, &output, &good_telemetry()).into_iter().map(|flag| flag.rule).collect()
     };
     assert!(rules(|_| ()).is_empty());
     let zero = |output: &mut ExternalOutputRecorded| {
@@ -213,4 +215,24 @@ fn a_third_party_tools_zeroes_are_doubted_too() {
         output.figures.completion_tokens_total = Some(0);
     };
     assert_eq!(rules(nobody), ["too_few_requests"]);
+}
+
+#[test]
+fn a_replay_of_fewer_conversations_than_were_to_be_in_flight_is_doubted() {
+    let found = |figures: &[(&str, f64)]| {
+        let cache = KvCacheFigures {
+            dataset: "tau2-bench-v1".into(),
+            figures: figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+            ..KvCacheFigures::default()
+        };
+        let scenario = ScenarioSpec { concurrency: 64, num_rounds: Some(25), ..ScenarioSpec::default() };
+        rules::few_sessions(&scenario, &cache)
+    };
+    assert_eq!(found(&[]), None, "the runner does not say");
+    assert_eq!(found(&[("sessions_total", 64.0), ("sessions_complete", 64.0)]), None);
+    let few = found(&[("sessions_total", 40.0)]).unwrap();
+    assert!(few.starts_with("40 conversations") && few.contains("25 rounds"), "{few}");
+    let broken =
+        found(&[("sessions_total", 100.0), ("sessions_incomplete", 1.0), ("sessions_error", 1.0)]).unwrap();
+    assert!(broken.starts_with("2 of 100"), "{broken}");
 }

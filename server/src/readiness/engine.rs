@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use events::access::Role;
 use events::api::Cure;
+use events::tools::ToolCode;
 use serde_json::{Value, json};
 
 use super::cures::{advice, command, host, link, set, set_arg, unset};
@@ -84,6 +85,33 @@ pub(super) fn set_fits(facts: &Facts<'_>) -> Finding {
         return Finding::ok(format!("{code} {what}: run a smoke scenario first."));
     }
     Finding::ok(format!("{code} was read from its source and fits the model."))
+}
+
+/// The argument that has a framework keep a model's thinking apart from its answer.
+const REASONING: &[&str] = &["reasoning_parser"];
+/// What the names of models say that think before they answer, whether asked to or not.
+const THINKING: &[&str] = &["-r1", "thinking", "reasoning", "qwq", "magistral"];
+
+/// A judge scores the answer, not the thinking before it.
+pub(super) fn reasoning_apart(facts: &Facts<'_>) -> Finding {
+    let judged = facts.workload.tool_code == ToolCode::Kyai.as_str() && !facts.is_external();
+    let Some(key) = facts.known_key(REASONING).filter(|_| judged) else { return Finding::DoesNotApply };
+    if let Some(Value::String(parser)) = facts.arg(REASONING) {
+        return Finding::ok(format!("{parser} keeps the model's thinking apart from its answers."));
+    }
+    let name = facts.workload.model_code.to_lowercase();
+    if THINKING.iter().any(|word| name.contains(word)) {
+        return Finding::warning(
+            format!(
+                "{} thinks before it answers: without {key} its thinking is judged as part of the answer.",
+                facts.workload.model_code
+            ),
+            advice(format!("Set {key} to the framework's parser for this model, as its recipe has it.")),
+        );
+    }
+    Finding::unknown(format!(
+        "whether the model thinks before it answers is not known: if it does, set {key}, or its thinking is judged too"
+    ))
 }
 
 /// The server leaves some of the GPU memory alone.

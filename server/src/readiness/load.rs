@@ -93,6 +93,41 @@ fn enough_images(facts: &Facts<'_>) -> Option<Finding> {
     ))
 }
 
+/// The framework whose shared denoising does not broadcast a prompt to several images: each pipeline has to.
+const FRAMEWORK_SGLANG: &str = "sglang";
+/// What the names of models say whose pipelines do, and of those that are known to fail (performance methodology, image
+/// generation).
+const BROADCASTS: &[&str] = &["stable-diffusion-3.5", "flux.1"];
+const FAILS_TO: &[&str] = &["qwen-image", "z-image"];
+
+/// Several images a request are only asked of pipelines that make them.
+pub(super) fn images_a_request(facts: &Facts<'_>) -> Finding {
+    let several = facts.scenarios.iter().find(|scenario| scenario.num_images_batch.is_some_and(|n| n > 1));
+    let imagegen = facts.workload.tool_code == ToolCode::MetrumbenchImagegen.as_str();
+    let (Some(scenario), true) = (several, imagegen && facts.workload.framework_code == FRAMEWORK_SGLANG)
+    else {
+        return Finding::DoesNotApply;
+    };
+    let model = facts.workload.model_code.to_lowercase();
+    let named = |names: &[&str]| names.iter().any(|name| model.contains(name));
+    let one =
+        || set("p_scenarios.p_num_images_batch", serde_json::json!([1]), "Ask for one image a request.");
+    let asks = format!("{} asks for several images a request", scenario.code());
+    if named(FAILS_TO) {
+        return Finding::fails(
+            format!("{asks}, and this model's pipeline in SGLang fails at more than one."),
+            one(),
+        );
+    }
+    if named(BROADCASTS) {
+        return Finding::ok("This model's pipeline in SGLang makes several images a request.");
+    }
+    Finding::warning(
+        format!("{asks}; whether this model's pipeline in SGLang makes them is not known."),
+        one(),
+    )
+}
+
 /// Templates and arguments turn into command lines.
 pub(super) fn commands_resolve(facts: &Facts<'_>) -> Finding {
     match facts.resolved {
