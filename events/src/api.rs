@@ -112,6 +112,12 @@ pub struct CreateServer {
     pub p_config_code: String,
     /// The host name.
     pub p_hostname: String,
+    /// The host's IP address: a note for people. Agents connect to the control plane, never it to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_ip_address: Option<String>,
+    /// The file that the bootstrap command saves its script to; absent means `agent-bootstrap.sh`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_bootstrap_script_filename: Option<String>,
     /// A free comment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_comment: Option<String>,

@@ -33,7 +33,7 @@ impl ServerState {
 }
 
 /// A person registered a server. Stream: the server's.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerRegistered {
     /// A free comment.
@@ -42,6 +42,9 @@ pub struct ServerRegistered {
     /// What an hour of this server costs, US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_per_hour_usd: Option<f64>,
+    /// The host's address, as the person knows it: a note. Agents connect to the control plane, never it to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip_address: Option<String>,
 }
 
 /// The server's agent enrolled with its one-time token.

@@ -31,7 +31,8 @@ fn stand_in(dir: &Path, name: &str, text: &str) {
 }
 
 async fn register(admin: &Client) -> Value {
-    let args = json!({"p_config_code": "local-cpu", "p_hostname": "gpu-07"});
+    let args = json!({"p_config_code": "local-cpu", "p_hostname": "gpu-07", "p_ip_address": "10.20.0.7",
+        "p_bootstrap_script_filename": "gpu-07.sh", "p_comment": "rack 4"});
     admin.rpc("create_server_config_instance", &args).await.ok()
 }
 
@@ -39,6 +40,7 @@ async fn register(admin: &Client) -> Value {
 async fn run(command: &str, token: &str, host: &Path) -> Output {
     Command::new("sh")
         .args(["-c", command])
+        .current_dir(host)
         .env("BENCHTRAIL_ENROL_TOKEN", token)
         .env("BENCHTRAIL_BIN_DIR", host.join("bin"))
         .env("BENCHTRAIL_STATE_DIR", host.join("state"))
@@ -66,10 +68,11 @@ async fn one_command_installs_enrols_and_the_server_comes_online() {
     let admin = plane.client(Role::Admin).await;
     let made = register(&admin).await;
     // As the page shows it; this test is root already, or need not be.
-    let command = made["bootstrap_command"].as_str().unwrap().replace("| sudo env", "| env");
+    let command = made["bootstrap_command"].as_str().unwrap().replace("&& sudo env", "&& env");
     let output = run(&command, "", host.path()).await;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(host.path().join("gpu-07.sh").exists(), "the script is left to be read: {command}");
     assert_eq!(installed(host.path()), ["benchtrail-agent", "metrumbench-llm"]);
     for name in ["benchtrail-agent", "metrumbench-llm"] {
         assert_eq!(
@@ -96,6 +99,7 @@ async fn one_command_installs_enrols_and_the_server_comes_online() {
         admin.request(reqwest::Method::GET, "/api/v_servers").header("prefer", format!("at-least={head}"));
     let servers = admin.send(request).await.ok();
     assert_eq!((&servers[0]["state"], &servers[0]["hostname"]), (&json!("online"), &json!("gpu-07")));
+    assert_eq!((&servers[0]["ip_address"], &servers[0]["comment"]), (&json!("10.20.0.7"), &json!("rack 4")));
     agent.kill().await.unwrap();
 
     // The token was for one host.
@@ -146,6 +150,32 @@ async fn a_script_that_broke_off_does_nothing_and_one_without_a_token_says_so() 
     std::fs::write(&path, &script.text).unwrap();
     let output = run(&format!("sh {}", path.display()), "", host.path()).await;
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no token"), "{output:?}");
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_name_or_an_address_that_is_none_registers_nothing() {
+    let plane = Plane::start().await;
+    let admin = plane.client(Role::Admin).await;
+    let before = plane.head().await;
+    for (argument, value, code) in [
+        ("p_bootstrap_script_filename", "x.sh; reboot", "bad_filename"),
+        ("p_bootstrap_script_filename", "../x.sh", "bad_filename"),
+        ("p_bootstrap_script_filename", "-rf", "bad_filename"),
+        ("p_ip_address", "gpu-07.example", "bad_address"),
+    ] {
+        let args = json!({"p_config_code": "local-cpu", "p_hostname": "gpu-07", argument: value});
+        let refused = admin.rpc("create_server_config_instance", &args).await.refused();
+        assert_eq!(refused.code, code, "{value}");
+    }
+    assert_eq!(plane.head().await, before);
+    let args = json!({"p_config_code": "local-cpu", "p_hostname": "gpu-07"});
+    let made = admin.rpc("create_server_config_instance", &args).await.ok();
+    let command = made["bootstrap_command"].as_str().unwrap();
+    assert!(
+        command.contains("-o agent-bootstrap.sh ") && command.ends_with(" sh agent-bootstrap.sh"),
+        "{command}"
+    );
     plane.stop().await;
 }
 

@@ -62,6 +62,8 @@ impl World {
         let args = CreateServer {
             p_config_code: server.config.clone(),
             p_hostname: server.hostname.clone(),
+            p_ip_address: None,
+            p_bootstrap_script_filename: None,
             p_comment: None,
             p_cost_per_hour_usd: None,
         };

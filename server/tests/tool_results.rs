@@ -362,5 +362,9 @@ async fn evaluations_are_ranked_among_the_same_questions_by_score_and_then_by_la
     assert_eq!((other.len(), &other[0]["rank"]), (1, &json!(1)), "other questions are another board");
     let unified = rows(&member, &plane, "/api/v_benchmark_results?workload_code=eq.w1").await;
     assert_eq!(unified[0]["kyai_score"], json!(0.7));
+    // The questions are cited.
+    let dataset = candidates[1].3;
+    assert_eq!(unified[0]["prompt_source_code"], json!(dataset));
+    assert_eq!(unified[0]["prompt_source_sha256"], json!(hex::encode(Sha256::digest(dataset))));
     plane.stop().await;
 }

@@ -286,8 +286,7 @@ fn Maintenance(servers: Rows, server: String, close: Callback<()>) -> impl IntoV
 #[component]
 fn AddServer(servers: Rows, close: Callback<()>) -> impl IntoView {
     let page = Page::expect();
-    let (config, hostname, cost) =
-        (RwSignal::new(String::new()), RwSignal::new(String::new()), RwSignal::new(String::new()));
+    let [config, hostname, cost, address, file, comment] = [(); 6].map(|()| RwSignal::new(String::new()));
     let configs = use_rows(|| Some("/api/v_server_configs?order=config_code.asc".into()));
     let trouble = RwSignal::new(None::<Trouble>);
     // The server's key and its command, once it is registered. The token in it is shown once.
@@ -302,10 +301,15 @@ fn AddServer(servers: Rows, close: Callback<()>) -> impl IntoView {
     let submit = move |event: SubmitEvent| {
         event.prevent_default();
         spawn_local(async move {
+            let said = |field: RwSignal<String>| {
+                Some(field.get_untracked().trim().to_owned()).filter(|text| !text.is_empty())
+            };
             let request = CreateServer {
                 p_config_code: config.get_untracked(),
                 p_hostname: hostname.get_untracked().trim().to_owned(),
-                p_comment: None,
+                p_ip_address: said(address),
+                p_bootstrap_script_filename: said(file),
+                p_comment: said(comment),
                 p_cost_per_hour_usd: cost.get_untracked().trim().parse().ok(),
             };
             match api::command("create_server_config_instance", &request).await {
@@ -346,6 +350,9 @@ fn AddServer(servers: Rows, close: Callback<()>) -> impl IntoView {
                     <label class="field span-4"><span class="field-label">"Host name"</span><input class="control key" required placeholder="gpu-01" data-testid="hostname" bind:value=hostname/></label>
                     <label class="field span-2 half"><span class="field-label">"Cost, $/h"</span><input class="control" inputmode="decimal" placeholder="unknown" bind:value=cost/></label>
                     <div class="field span-2 half"><span class="field-label">"\u{a0}"</span><button type="submit" class="button button-primary" data-testid="register-server">"Register"</button></div>
+                    <label class="field span-4"><span class="field-label">"IP address, optional"</span><input class="control key" placeholder="10.20.0.4" data-testid="ip-address" bind:value=address/></label>
+                    <label class="field span-4"><span class="field-label">"File name of the bootstrap script"</span><input class="control key" placeholder="agent-bootstrap.sh" bind:value=file/></label>
+                    <label class="field span-4"><span class="field-label">"Comment, optional"</span><input class="control" placeholder="rack 4" bind:value=comment/></label>
                 </form>
                 <div role="alert">
                     {move || trouble.get().map(|t| view! { <p><span class="status" data-status="failed">{t.error.message}</span>" "<span class="meta">{t.error.hint}</span></p> })}

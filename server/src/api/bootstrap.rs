@@ -18,6 +18,7 @@ use tokio_util::io::ReaderStream;
 use super::error::Failure;
 use super::extract::ApiPath;
 use crate::config::Config;
+use crate::domain::Refusal;
 use crate::state::AppState;
 
 /// What an agent's host may fetch: the agent, the load generators, the reference server.
@@ -32,10 +33,29 @@ pub const PROGRAMS: &[&str] = &[
 
 const TEMPLATE: &str = include_str!("bootstrap.sh");
 
-/// The command that a person runs on the host.
-pub fn command(config: &Config, token: &str) -> String {
+/// Where the command saves the script, unless it is told otherwise.
+const SCRIPT: &str = "agent-bootstrap.sh";
+
+/// The file that the command saves the script to: a plain name, which a shell reads as one word.
+///
+/// # Errors
+/// `bad_filename`.
+pub fn script_filename(wanted: Option<&str>) -> Result<&str, Refusal> {
+    let name = wanted.map(str::trim).filter(|name| !name.is_empty()).unwrap_or(SCRIPT);
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if name.len() > 100 || !name.chars().all(plain) || name.starts_with(['.', '-']) {
+        return Err(Refusal::invalid("bad_filename", "p_bootstrap_script_filename is no plain file name")
+            .hint("use letters, digits, '.', '_' and '-', for example agent-bootstrap.sh"));
+    }
+    Ok(name)
+}
+
+/// The command that a person runs on the host: one line, with the script left there to be read.
+pub fn command(config: &Config, token: &str, file: &str) -> String {
     let url = config.public_url.as_str().trim_end_matches('/');
-    format!("curl -fsSL {url}/api/agent/bootstrap.sh | sudo env BENCHTRAIL_ENROL_TOKEN={token} sh")
+    format!(
+        "curl -fsSL -o {file} {url}/api/agent/bootstrap.sh && sudo env BENCHTRAIL_ENROL_TOKEN={token} sh {file}"
+    )
 }
 
 /// A program that is offered.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Benchtrail agent (version @VERSION@) on this host and enrols it with a one-time token.
 #
-#   curl -fsSL …/api/agent/bootstrap.sh | sudo env BENCHTRAIL_ENROL_TOKEN=bt_e_… sh
+#   curl -fsSL -o agent-bootstrap.sh …/api/agent/bootstrap.sh && sudo env BENCHTRAIL_ENROL_TOKEN=bt_e_… sh agent-bootstrap.sh
 #
 # Every program comes from the control plane and is checked against its SHA-256 below before it is put in place. Run
 # again with a new token, it brings the newest programs and enrols anew. Settings, all in the environment:

@@ -131,6 +131,8 @@ impl EnrolToken {
         let args = CreateServer {
             p_config_code: self.config.clone(),
             p_hostname: self.hostname.clone(),
+            p_ip_address: None,
+            p_bootstrap_script_filename: None,
             p_comment: None,
             p_cost_per_hour_usd: None,
         };

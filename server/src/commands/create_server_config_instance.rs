@@ -4,6 +4,7 @@ use events::Event;
 use events::access::{EnrolTokenCreated, Role};
 use events::api::{CommandReply, CreateServer};
 use events::keys::ServerKey;
+use events::server_host::ServerRegistered;
 use serde_json::json;
 
 use super::append::{Maker, append};
@@ -32,8 +33,13 @@ pub async fn create_server_config_instance(
     catalogue::server_config(state, &caller.org, &key.config).await?;
     let recorded = load::stream(&state.log, &key.stream()).await?;
     let current = Server::load(&recorded)?;
-    let events =
-        Server::register(current.as_ref(), &key, args.p_comment.as_deref(), args.p_cost_per_hour_usd)?;
+    let file = bootstrap::script_filename(args.p_bootstrap_script_filename.as_deref())?;
+    let facts = ServerRegistered {
+        comment: args.p_comment,
+        cost_per_hour_usd: args.p_cost_per_hour_usd,
+        ip_address: args.p_ip_address,
+    };
+    let events = Server::register(current.as_ref(), &key, facts)?;
     let mut position = if events.is_empty() {
         recorded.last().map_or(0, |last| last.position)
     } else {
@@ -52,7 +58,7 @@ pub async fn create_server_config_instance(
     position = position.max(append(&state.log, vec![write]).await?);
     let token = agents::create_enrol_token(&state.pool, &key, &caller.user, meta.now).await?;
     let token = token.reveal();
-    let command = bootstrap::command(&state.config, token);
+    let command = bootstrap::command(&state.config, token, file);
     Ok(reply(
         position,
         [

@@ -1,5 +1,7 @@
 //! Servers: the hosts that serve models and generate load, and whether they can take work.
 
+use std::net::IpAddr;
+
 use events::Event;
 use events::envelope::Recorded;
 use events::keys::{ServerKey, check_code};
@@ -39,6 +41,8 @@ pub struct Server {
     pub comment: Option<String>,
     /// What an hour costs, US dollars.
     pub cost_per_hour_usd: Option<f64>,
+    /// The host's address, as a person knows it.
+    pub ip_address: Option<String>,
     /// Whether it can take work.
     pub state: ServerState,
     /// Its agent's name, once enrolled.
@@ -79,6 +83,7 @@ impl Server {
         Self {
             comment: event.comment.clone(),
             cost_per_hour_usd: event.cost_per_hour_usd,
+            ip_address: event.ip_address.clone(),
             state: ServerState::Registered,
             agent: None,
             agent_version: None,
@@ -101,6 +106,7 @@ impl Server {
             Event::ServerRegistered(registered) => {
                 self.comment.clone_from(&registered.comment);
                 self.cost_per_hour_usd = registered.cost_per_hour_usd;
+                self.ip_address.clone_from(&registered.ip_address);
             }
             Event::ServerEnrolled(enrolled) => {
                 self.agent = Some(enrolled.agent.clone());
@@ -122,19 +128,31 @@ impl Server {
     /// Nothing to append when it is registered with the same facts.
     ///
     /// # Errors
-    /// `bad_code`, `bad_cost`.
+    /// `bad_code`, `bad_cost`, `bad_text`, `bad_address`.
     pub fn register(
         current: Option<&Self>,
         key: &ServerKey,
-        comment: Option<&str>,
-        cost_per_hour_usd: Option<f64>,
+        facts: ServerRegistered,
     ) -> Result<Vec<Event>, Refusal> {
+        let ServerRegistered { comment, cost_per_hour_usd, ip_address } = facts;
         check_code("server configuration code", &key.config)?;
         check_code("hostname", &key.hostname)?;
         if cost_per_hour_usd.is_some_and(|cost| !cost.is_finite() || !(0.0..=1_000_000.0).contains(&cost)) {
             return Err(Refusal::invalid("bad_cost", "cost_per_hour_usd must be between 0 and 1,000,000"));
         }
-        let comment = comment.map(str::trim).filter(|comment| !comment.is_empty()).map(str::to_owned);
+        let said =
+            |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        let comment = said(comment);
+        let ip_address = match said(ip_address) {
+            None => None,
+            Some(text) => match text.parse::<IpAddr>() {
+                Ok(address) => Some(address.to_string()),
+                Err(_) => {
+                    return Err(Refusal::invalid("bad_address", "p_ip_address is no IP address")
+                        .hint("write it as 10.20.0.4 or 2001:db8::4, without a port"));
+                }
+            },
+        };
         let is_text = |text: &String| {
             text.chars().count() <= MAX_COMMENT && !text.chars().any(|c| c.is_control() && c != '\n')
         };
@@ -148,13 +166,15 @@ impl Server {
             && !server.removed
             && comment.as_ref().is_none_or(|comment| server.comment.as_ref() == Some(comment))
             && cost_per_hour_usd.is_none_or(|cost| server.cost_per_hour_usd == Some(cost))
+            && ip_address.as_ref().is_none_or(|address| server.ip_address.as_ref() == Some(address))
         {
             return Ok(vec![]);
         }
         let comment = comment.or_else(|| current.and_then(|server| server.comment.clone()));
         let cost_per_hour_usd =
             cost_per_hour_usd.or_else(|| current.and_then(|server| server.cost_per_hour_usd));
-        Ok(vec![Event::ServerRegistered(ServerRegistered { comment, cost_per_hour_usd })])
+        let ip_address = ip_address.or_else(|| current.and_then(|server| server.ip_address.clone()));
+        Ok(vec![Event::ServerRegistered(ServerRegistered { comment, cost_per_hour_usd, ip_address })])
     }
 
     /// The server's agent enrols with its one-time token, or enrols again.
@@ -274,7 +294,7 @@ mod tests {
     use crate::domain::testing::{at, server_key};
 
     fn enrolled() -> Server {
-        let mut server = Server::registered(&ServerRegistered { comment: None, cost_per_hour_usd: None });
+        let mut server = Server::registered(&ServerRegistered::default());
         for event in server.clone().enrol(&server_key(), "0.1.0", "UKEY").unwrap() {
             server.evolve(&event);
         }
@@ -326,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_server_that_never_enrolled_stays_registered() {
-        let server = Server::registered(&ServerRegistered { comment: None, cost_per_hour_usd: None });
+        let server = Server::registered(&ServerRegistered::default());
         assert_eq!(server.observe(Some(at(0)), at(9999), Silence::default()), []);
         assert_eq!(enrolled().observe(None, at(9999), Silence::default()), []);
     }
@@ -334,14 +354,41 @@ mod tests {
     #[test]
     fn registering_again_with_the_same_facts_appends_nothing() {
         let server = Server { cost_per_hour_usd: Some(2.5), ..enrolled() };
-        assert_eq!(Server::register(Some(&server), &server_key(), None, Some(2.5)), Ok(vec![]));
-        assert_eq!(Server::register(Some(&server), &server_key(), None, Some(3.0)).unwrap().len(), 1);
+        let cost = |usd| ServerRegistered { cost_per_hour_usd: Some(usd), ..ServerRegistered::default() };
+        assert_eq!(Server::register(Some(&server), &server_key(), cost(2.5)), Ok(vec![]));
+        assert_eq!(Server::register(Some(&server), &server_key(), cost(3.0)).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn an_address_is_kept_as_addresses_are_spelt_and_stays_where_it_is_not_said_again() {
+        let at =
+            |text: &str| ServerRegistered { ip_address: Some(text.into()), ..ServerRegistered::default() };
+        let events = Server::register(None, &server_key(), at(" 2001:DB8::4 ")).unwrap();
+        let [Event::ServerRegistered(registered)] = events.as_slice() else { panic!("{events:?}") };
+        assert_eq!(registered.ip_address.as_deref(), Some("2001:db8::4"));
+        let server = Server::registered(registered);
+        assert_eq!(Server::register(Some(&server), &server_key(), at("2001:db8:0::4")), Ok(vec![]));
+        let cost = ServerRegistered { cost_per_hour_usd: Some(1.0), ..ServerRegistered::default() };
+        let events = Server::register(Some(&server), &server_key(), cost).unwrap();
+        let [Event::ServerRegistered(registered)] = events.as_slice() else { panic!("{events:?}") };
+        assert_eq!(registered.ip_address.as_deref(), Some("2001:db8::4"));
+        for bad in ["gpu-01", "10.0.0.4:22", "10.0.0"] {
+            assert_eq!(
+                Server::register(None, &server_key(), at(bad)).unwrap_err().code,
+                "bad_address",
+                "{bad}"
+            );
+        }
     }
 
     #[test]
     fn a_new_cost_changes_nothing_else_and_a_removed_server_begins_anew() {
-        let registered =
-            |cost| Event::ServerRegistered(ServerRegistered { comment: None, cost_per_hour_usd: Some(cost) });
+        let registered = |cost| {
+            Event::ServerRegistered(ServerRegistered {
+                cost_per_hour_usd: Some(cost),
+                ..ServerRegistered::default()
+            })
+        };
         let mut server = enrolled();
         server.state = ServerState::Online;
         server.evolve(&registered(2.5));
@@ -371,7 +418,12 @@ mod tests {
 
     #[test]
     fn a_cost_that_is_not_a_number_is_refused() {
-        let refusal = Server::register(None, &server_key(), None, Some(f64::NAN)).unwrap_err();
+        let refusal = Server::register(
+            None,
+            &server_key(),
+            ServerRegistered { cost_per_hour_usd: Some(f64::NAN), ..ServerRegistered::default() },
+        )
+        .unwrap_err();
         assert_eq!(refusal.code, "bad_cost");
     }
 }

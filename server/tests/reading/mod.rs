@@ -317,7 +317,7 @@ impl Story {
         };
         one(StreamKey::new("tool", &["_", "metrumbench-llm"]), Event::ToolRegistered(tool)).await;
         let server = self.server().stream();
-        let registered = ServerRegistered { comment: None, cost_per_hour_usd: Some(7.2) };
+        let registered = ServerRegistered { cost_per_hour_usd: Some(7.2), ..ServerRegistered::default() };
         one(server.clone(), Event::ServerRegistered(registered)).await;
         let gpu = |n| GpuInfo {
             gpu: n,
