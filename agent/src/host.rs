@@ -3,6 +3,7 @@
 use std::fs;
 
 use events::server_host::HostCapabilities;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::policy::Policy;
 use crate::telemetry::{self, Accelerators, Topology};
@@ -50,9 +51,31 @@ fn cpu_model(cpuinfo: &str) -> String {
         .unwrap_or_default()
 }
 
+/// Open files that a host under load needs: at a concurrency of 512 and more, a connection a request.
+const OPEN_FILES: u64 = 65_536;
+
+/// Raises how many files this process, and so every program that it starts, may have open: up to [`OPEN_FILES`], as far as
+/// the host allows. Not further: some programs walk all numbers there are.
+pub fn raise_open_files() {
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    let wanted = OPEN_FILES.min(hard);
+    if soft < wanted
+        && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, wanted, hard)
+    {
+        tracing::warn!(soft, wanted, %error, "the limit of open files stays low: high concurrencies may fail");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_may_open_as_many_files_as_the_host_allows() {
+        let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+        raise_open_files();
+        assert!(getrlimit(Resource::RLIMIT_NOFILE).unwrap().0 >= OPEN_FILES.min(hard));
+    }
 
     #[test]
     fn the_processor_is_named_as_the_kernel_names_it() {

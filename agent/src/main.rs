@@ -67,6 +67,7 @@ async fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
             // Who is not enrolled has no policy either; the first thing to do comes first.
             agent::identity::Identity::load(&state.identity())?;
             let policy = Policy::load(&policy_path)?;
+            agent::host::raise_open_files();
             // On a task, not on this thread: the kernel ties children to the thread that starts them.
             tokio::spawn(daemon::run(state, policy)).await??;
         }

@@ -35,6 +35,8 @@ struct AsrTally {
     from_server: u64,
     rtf: Samples,
     audio_seconds: f64,
+    words: u64,
+    characters: u64,
     words_per_second: Samples,
     characters_per_second: Samples,
     bytes_sent: Samples,
@@ -121,6 +123,8 @@ impl ModalityTally {
             audio_seconds_per_second: (!tally.rtf.is_empty())
                 .then(|| per_second(tally.audio_seconds, window_s))
                 .flatten(),
+            transcript_words_per_second: per_second(tally.words as f64, window_s),
+            transcript_characters_per_second: per_second(tally.characters as f64, window_s),
             words_per_second: tally.words_per_second.distribution(BILLIONTH),
             characters_per_second: tally.characters_per_second.distribution(BILLIONTH),
             bytes_sent: tally.bytes_sent.counts(window_s, "file"),
@@ -178,6 +182,8 @@ impl AsrTally {
             self.audio_seconds += audio;
             self.rtf.add(billionths(seconds / audio));
         }
+        self.words += extra.words;
+        self.characters += extra.characters;
         if seconds > 0.0 {
             self.words_per_second.add(billionths(extra.words as f64 / seconds));
             self.characters_per_second.add(billionths(extra.characters as f64 / seconds));

@@ -102,6 +102,10 @@ fn a_transcription_run_reports_speed_and_accuracy() {
     let (rtf, time) =
         (run.line["rtf"]["min"].as_f64().unwrap(), run.line["inference_time_ms"]["min"].as_f64().unwrap());
     assert!((rtf - time / 5000.0).abs() < 1e-5, "{rtf} {time}");
+    let figure = |name: &str| run.line[name].as_f64().unwrap_or_else(|| panic!("{name}"));
+    let in_window = |name: &str| (figure(name) * figure("window_s")).round() as usize;
+    assert_eq!(in_window("transcript_words_per_second"), 2 * TRANSCRIPT.split_whitespace().count());
+    assert_eq!(in_window("transcript_characters_per_second"), 2 * TRANSCRIPT.chars().count());
     assert!(run.line["ttft_ms"].is_null());
     for shown in ["s of audio a second", "real-time factor", "inference", "word errors, %", "bytes sent"] {
         assert!(run.stdout.contains(shown), "{shown} is not in the table: {}", run.stdout);

@@ -247,6 +247,20 @@ pub(crate) const SINGLE: &[Entry] = &[
         "Seconds of audio transcribed ÷ window; above 1 is faster than real time.",
     ),
     Entry(
+        "transcript_words_per_second",
+        "Words transcribed per second",
+        "words/s",
+        Higher,
+        "Words of all transcripts ÷ window.",
+    ),
+    Entry(
+        "transcript_characters_per_second",
+        "Characters transcribed per second",
+        "chars/s",
+        Higher,
+        "Characters of all transcripts ÷ window.",
+    ),
+    Entry(
         "bytes_transferred_per_second",
         "Transferred",
         "B/s",

@@ -105,6 +105,8 @@ impl Columns {
         self.distribution("inference_time", "_ms", asr.inference_time_ms.as_ref());
         self.distribution("rtf", "", asr.rtf.as_ref());
         self.put("audio_seconds_per_second", asr.audio_seconds_per_second);
+        self.put("transcript_words_per_second", asr.transcript_words_per_second);
+        self.put("transcript_characters_per_second", asr.transcript_characters_per_second);
         self.distribution("words_per_second", "", asr.words_per_second.as_ref());
         self.distribution("characters_per_second", "", asr.characters_per_second.as_ref());
         self.count("bytes_sent", asr.bytes_sent.as_ref());

@@ -40,6 +40,12 @@ pub struct AsrFigures {
     /// Seconds of audio transcribed per second of the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio_seconds_per_second: Option<f64>,
+    /// Words transcribed per second of the window, over all requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript_words_per_second: Option<f64>,
+    /// Characters transcribed per second of the window, over all requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript_characters_per_second: Option<f64>,
     /// Words transcribed per second of inference time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words_per_second: Option<Distribution>,

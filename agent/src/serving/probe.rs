@@ -1,8 +1,11 @@
 //! The one real request that a model server must have answered before it counts as ready: of the kind that the load will
 //! send, because a server of speech answers no chat and one of images neither.
 
+use std::io::Cursor;
 use std::time::Duration;
 
+use hound::{SampleFormat, WavSpec, WavWriter};
+use reqwest::multipart::{Form, Part};
 use serde_json::{Value, json};
 
 use super::readiness::{Endpoint, ask};
@@ -13,8 +16,6 @@ const FIRST_ANSWER: Duration = Duration::from_secs(120);
 const FIRST_IMAGE: Duration = Duration::from_secs(900);
 /// Samples a second of the silence that is transcribed.
 const SAMPLE_RATE: u32 = 16_000;
-/// Stands between the parts of a form; no part holds it.
-const BOUNDARY: &str = "benchtrail-readiness-4f1c2a";
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +46,7 @@ pub(super) async fn answers(
         Probe::Text => one_token(client, endpoint, model).await,
         Probe::Transcription => {
             let url = format!("{}/v1/audio/transcriptions", endpoint.base_url);
-            let content = format!("multipart/form-data; boundary={BOUNDARY}");
-            let request = client.post(&url).header("content-type", content).body(form(model));
+            let request = client.post(&url).multipart(form(model)?);
             let answer = ask(request, endpoint.api_key.as_deref(), &url, FIRST_ANSWER).await?;
             match answer["text"].is_string() {
                 true => Ok(()),
@@ -89,45 +89,27 @@ fn has_some(answer: &Value, what: &str, url: &str) -> Result<(), String> {
 }
 
 /// The form of a transcription request.
-fn form(model: &str) -> Vec<u8> {
-    let mut body = Vec::new();
-    for (name, value) in [("model", model), ("response_format", "json")] {
-        body.extend_from_slice(
-            format!("--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
-                .as_bytes(),
-        );
-    }
-    body.extend_from_slice(
-        format!(
-            "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"file\"; filename=\"silence.wav\"\r\n\
-             content-type: audio/wav\r\n\r\n"
-        )
-        .as_bytes(),
-    );
-    body.extend_from_slice(&silence());
-    body.extend_from_slice(format!("\r\n--{BOUNDARY}--\r\n").as_bytes());
-    body
+fn form(model: &str) -> Result<Form, String> {
+    let wav = silence().map_err(|error| format!("the silence could not be written: {error}"))?;
+    let file = Part::bytes(wav).file_name("silence.wav").mime_str("audio/wav").map_err(|e| e.to_string())?;
+    Ok(Form::new().text("model", model.to_owned()).text("response_format", "json").part("file", file))
 }
 
 /// A second of silence as a WAV file: one channel, 16 bits a sample.
-fn silence() -> Vec<u8> {
-    let bytes = SAMPLE_RATE * 2;
-    let mut wav = Vec::with_capacity(44 + bytes as usize);
-    wav.extend_from_slice(b"RIFF");
-    wav.extend_from_slice(&(36 + bytes).to_le_bytes());
-    wav.extend_from_slice(b"WAVEfmt ");
-    wav.extend_from_slice(&16_u32.to_le_bytes());
-    // PCM, one channel.
-    wav.extend_from_slice(&1_u16.to_le_bytes());
-    wav.extend_from_slice(&1_u16.to_le_bytes());
-    wav.extend_from_slice(&SAMPLE_RATE.to_le_bytes());
-    wav.extend_from_slice(&bytes.to_le_bytes());
-    wav.extend_from_slice(&2_u16.to_le_bytes());
-    wav.extend_from_slice(&16_u16.to_le_bytes());
-    wav.extend_from_slice(b"data");
-    wav.extend_from_slice(&bytes.to_le_bytes());
-    wav.resize(44 + bytes as usize, 0);
-    wav
+fn silence() -> Result<Vec<u8>, hound::Error> {
+    let spec = WavSpec {
+        channels: 1,
+        sample_rate: SAMPLE_RATE,
+        bits_per_sample: 16,
+        sample_format: SampleFormat::Int,
+    };
+    let mut wav = Cursor::new(Vec::new());
+    let mut writer = WavWriter::new(&mut wav, spec)?;
+    for _ in 0..SAMPLE_RATE {
+        writer.write_sample(0_i16)?;
+    }
+    writer.finalize()?;
+    Ok(wav.into_inner())
 }
 
 #[cfg(test)]
@@ -136,10 +118,9 @@ mod tests {
 
     #[test]
     fn a_second_of_silence_is_a_wav_file_of_a_second() {
-        let wav = silence();
-        let number = |at: usize| u32::from_le_bytes(wav[at..at + 4].try_into().unwrap());
-        assert_eq!((&wav[..4], &wav[8..16], &wav[36..40]), (&b"RIFF"[..], &b"WAVEfmt "[..], &b"data"[..]));
-        assert_eq!((number(4) as usize, number(24), number(28)), (wav.len() - 8, 16_000, 32_000));
-        assert_eq!(number(40) as usize, wav.len() - 44);
+        let reader = hound::WavReader::new(Cursor::new(silence().unwrap())).unwrap();
+        assert_eq!((reader.spec().channels, reader.spec().bits_per_sample), (1, 16));
+        assert_eq!(reader.duration(), reader.spec().sample_rate);
+        assert!(reader.into_samples::<i16>().all(|sample| sample.unwrap() == 0));
     }
 }
