@@ -30,6 +30,19 @@ hash=$(cd "$parts" && find . -type f | LC_ALL=C sort | xargs sha256sum | sha256s
 folder=app-$hash
 mv "$parts" "$TRUNK_STAGING_DIR/$folder"
 
+# Which files each part is: itself and what it shares with others, as the loader says it. For the control plane, which has
+# the browser fetch them together with the first part.
+awk -v folder="/$folder/" '
+  /^export const __wasm_split_load_/ { part = $0; sub(/^export const __wasm_split_load_/, "", part); sub(/ .*/, "", part) }
+  part != "" && /^, \[/ {
+    list = $0; sub(/^, \[/, "", list); sub(/\].*/, "", list); count = split(list, shared, /, */)
+    printf "%s\"%s\":[\"%ssplit_%s.wasm\"", (began++ ? "," : "{"), part, folder, part
+    for (n = 1; n <= count; n++) if (shared[n] != "") { sub(/^__/, "", shared[n]); printf ",\"%s%s.wasm\"", folder, shared[n] }
+    printf "]"; part = ""
+  }
+  END { if (began) print "}"; else { print "split-program: the loader names no parts" > "/dev/stderr"; exit 1 } }
+' "$TRUNK_STAGING_DIR/$folder/__wasm_split.js" >"$TRUNK_STAGING_DIR/parts.json"
+
 head="<link rel=\"preload\" href=\"/$folder/app_bg.wasm\" as=\"fetch\" type=\"application/wasm\" crossorigin=\"anonymous\">"
 for module in $(cd "$TRUNK_STAGING_DIR/$folder" && find . -name '*.js' | LC_ALL=C sort | cut -c3-); do
   head="$head<link rel=\"modulepreload\" href=\"/$folder/$module\">"

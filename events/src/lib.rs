@@ -15,6 +15,7 @@ pub mod engine_args;
 pub mod envelope;
 pub mod external_columns;
 pub mod external_figures;
+pub mod first_page;
 pub mod foreign;
 pub mod hexadecimal;
 pub mod job;

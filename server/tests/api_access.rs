@@ -5,10 +5,11 @@ mod plane;
 use std::time::{Duration, Instant};
 
 use events::access::Role;
+use events::first_page;
 use plane::agent::Agent;
 use plane::{Client, ORG, PASSWORD, Plane};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use server::api::rpc::COMMANDS;
 use server::api::{Access, router};
 use server::clock;
@@ -269,5 +270,57 @@ async fn every_answer_keeps_a_browser_safe_and_names_its_request() {
         assert!(answer.headers["x-request-id"].to_str().unwrap().parse::<uuid::Uuid>().is_ok());
     }
     assert_eq!(anonymous.get("/api/session").await.headers["cache-control"], "no-store");
+    plane.stop().await;
+}
+
+/// The answers in a page's HTML.
+fn answers(html: &str) -> Option<Value> {
+    let (_, rest) = html.split_once(&format!("id=\"{}\">", first_page::ELEMENT))?;
+    Some(serde_json::from_str(rest.split_once("</script>")?.0).unwrap())
+}
+
+#[tokio::test]
+async fn the_page_comes_with_what_its_reader_would_be_answered_and_with_nothing_for_visitors() {
+    let dir = tempfile::Builder::new().prefix("btpage").tempdir_in("/tmp").unwrap();
+    std::fs::write(dir.path().join("index.html"), "<html><head></head><body></body></html>").unwrap();
+    std::fs::write(dir.path().join("parts.json"), r#"{"compare":["/app-0/split_compare.wasm"]}"#).unwrap();
+    let folder = dir.path().to_owned();
+    let plane = Plane::start_with(move |config| config.page_dir = Some(folder)).await;
+    let (_agent, held) = plane.held("h1").await;
+    let job = format!("{}", held.job.stream());
+    plane.account("own@example.org", Role::Viewer).await;
+    plane.account_in("other", "other@example.org", Role::Admin).await;
+    let (mut own, mut other) = (plane.anonymous(), plane.anonymous());
+    own.sign_in("own@example.org", PASSWORD).await.ok();
+    other.sign_in("other@example.org", PASSWORD).await.ok();
+
+    for path in ["/", "/monitoring", "/reporting"] {
+        let page = own.get(path).await;
+        assert_eq!(page.headers["cache-control"], "no-store", "{path}");
+        let answers = answers(&page.text).expect("answers");
+        assert_eq!(answers["session"]["org"], ORG);
+        for request in first_page::requests(path, "") {
+            let answer = &answers["answers"][request.path];
+            assert_eq!(answer["rows"], own.get(request.path).await.ok(), "{}", request.path);
+            assert_eq!(answer["total"].is_u64(), request.counted, "{}", request.path);
+        }
+    }
+    // The job that runs is there for its own organisation, and for nobody else.
+    let running =
+        |text: &str| answers(text).expect("answers")["answers"][first_page::RUNNING.path]["rows"].clone();
+    assert_eq!(running(&own.get("/").await.text)[0]["job"], job);
+    assert_eq!(running(&other.get("/").await.text), json!([]));
+    // Where the address says how the table is set, the program asks for it.
+    let set = answers(&own.get("/reporting?sort=ttft_p50_ms").await.text).expect("answers");
+    assert!(set["answers"][first_page::EVERYTHING.path].is_object());
+    assert!(set["answers"].get(first_page::REPORTED.path).is_none());
+
+    for visitor in [plane.anonymous(), plane.client(Role::Admin).await] {
+        let page = visitor.get("/reporting").await;
+        assert!(answers(&page.text).is_none(), "{}", page.text);
+        assert_eq!(page.headers["cache-control"], "no-cache");
+        assert!(page.text.contains("/app-0/split_compare.wasm"), "{}", page.text);
+        assert!(!visitor.get("/").await.text.contains("/app-0/"));
+    }
     plane.stop().await;
 }

@@ -59,6 +59,18 @@ async fn tab_to(browser: &Browser, css: &str) {
     panic!("{css} is not reached by Tab");
 }
 
+/// Opens a page and begins at the head of its content.
+async fn begin(browser: &Browser, path: &str) {
+    visit(browser, path).await;
+    to_the_top(browser).await;
+}
+
+/// Goes by Tab to an element and presses keys there.
+async fn press_on(browser: &Browser, css: &str, keys: &str) {
+    tab_to(browser, css).await;
+    key(browser, keys).await;
+}
+
 /// Tab reaches every control of the page's content, in order, and each is seen to have the focus.
 async fn everything_is_reached(browser: &Browser, path: &str) {
     visit(browser, path).await;
@@ -124,12 +136,9 @@ async fn every_page_is_used_by_keyboard_alone() {
 
 /// A project is named, its kind and axes chosen, and saved.
 async fn new_project(browser: &Browser) {
-    visit(browser, "/projects/new").await;
-    to_the_top(browser).await;
-    tab_to(browser, "[data-testid=project-name]").await;
-    key(browser, "By keyboard").await;
-    tab_to(browser, "[data-testid=kind] input").await;
-    key(browser, RIGHT).await;
+    begin(browser, "/projects/new").await;
+    press_on(browser, "[data-testid=project-name]", "By keyboard").await;
+    press_on(browser, "[data-testid=kind] input", RIGHT).await;
     let kind = "return document.querySelector('[data-testid=kind] input:checked').closest('[data-tool]').dataset.tool";
     let second = browser
         .run("return document.querySelectorAll('[data-testid=kind]')[1].dataset.tool", json!([]))
@@ -137,26 +146,21 @@ async fn new_project(browser: &Browser) {
     becomes(browser, "the second kind", kind, second).await;
     key(browser, "\u{E012}").await;
     becomes(browser, "the first kind again", kind, json!("metrumbench-llm")).await;
-    tab_to(browser, "[data-testid=framework]").await;
-    key(browser, "refserver").await;
+    press_on(browser, "[data-testid=framework]", "refserver").await;
     let framework = "return document.querySelector('[data-testid=framework]').value";
     becomes(browser, "the framework", framework, json!("refserver")).await;
-    tab_to(browser, "[data-testid=chips-concurrency] [data-value='4'] input").await;
-    key(browser, SPACE).await;
+    press_on(browser, "[data-testid=chips-concurrency] [data-value='4'] input", SPACE).await;
     let chips = "return Array.from(document.querySelectorAll('[data-testid=chips-concurrency] input:checked')).map(i => i.closest('[data-value]').dataset.value)";
     becomes(browser, "one concurrency less", chips, json!(["1", "2"])).await;
-    tab_to(browser, "[data-testid=save]").await;
-    key(browser, ENTER).await;
+    press_on(browser, "[data-testid=save]", ENTER).await;
     let saved = "return location.pathname === '/projects/main/by-keyboard' ? document.querySelectorAll('[data-testid=workload]').length : 0";
     becomes(browser, "the project", saved, json!(1)).await;
 }
 
 /// Where an import belongs is chosen.
 async fn imports(browser: &Browser) {
-    visit(browser, "/projects/import").await;
-    to_the_top(browser).await;
-    tab_to(browser, "[data-testid=import-project]").await;
-    key(browser, "by-keyboard").await;
+    begin(browser, "/projects/import").await;
+    press_on(browser, "[data-testid=import-project]", "by-keyboard").await;
     let project = "return document.querySelector('[data-testid=import-project]').value";
     becomes(browser, "the project", project, json!("by-keyboard")).await;
     tab_to(browser, "[data-testid=import-file]").await;
@@ -164,16 +168,12 @@ async fn imports(browser: &Browser) {
 
 /// A token is made and revoked.
 async fn profile(browser: &Browser) {
-    visit(browser, "/profile").await;
-    to_the_top(browser).await;
-    tab_to(browser, "[data-testid=token-name]").await;
-    key(browser, "nightly").await;
-    tab_to(browser, "[data-testid=make-token]").await;
-    key(browser, SPACE).await;
+    begin(browser, "/profile").await;
+    press_on(browser, "[data-testid=token-name]", "nightly").await;
+    press_on(browser, "[data-testid=make-token]", SPACE).await;
     browser.see("token").await;
     to_the_top(browser).await;
-    tab_to(browser, "[data-testid=revoke-token]").await;
-    key(browser, ENTER).await;
+    press_on(browser, "[data-testid=revoke-token]", ENTER).await;
     // The question has the focus.
     let focus = "return document.activeElement.dataset.testid ?? null";
     becomes(browser, "the question", focus, json!("revoke-token-sure")).await;
@@ -184,31 +184,24 @@ async fn profile(browser: &Browser) {
 
 /// Somebody is invited.
 async fn organization(browser: &Browser) {
-    visit(browser, "/organization").await;
-    to_the_top(browser).await;
-    tab_to(browser, "[data-testid=invite-email]").await;
-    key(browser, "new@example.org").await;
-    tab_to(browser, "[data-testid=invite]").await;
-    key(browser, ENTER).await;
+    begin(browser, "/organization").await;
+    press_on(browser, "[data-testid=invite-email]", "new@example.org").await;
+    press_on(browser, "[data-testid=invite]", ENTER).await;
     browser.see("invitation-link").await;
 }
 
 /// A list is opened, an entry of it, and compared with another.
 async fn catalogue(browser: &Browser) {
-    visit(browser, "/catalogue").await;
-    to_the_top(browser).await;
-    tab_to(browser, "[data-testid=tab-sets]").await;
-    key(browser, ENTER).await;
+    begin(browser, "/catalogue").await;
+    press_on(browser, "[data-testid=tab-sets]", ENTER).await;
     browser.until("the sets", "return new URL(location).searchParams.get('tab') === 'sets'").await;
     settle(browser, "the sets").await;
     to_the_top(browser).await;
-    tab_to(browser, "[data-testid=entry-link]").await;
-    key(browser, ENTER).await;
+    press_on(browser, "[data-testid=entry-link]", ENTER).await;
     browser.see("entry").await;
     settle(browser, "the set").await;
     to_the_top(browser).await;
-    tab_to(browser, "[data-testid=against]").await;
-    key(browser, DOWN).await;
+    press_on(browser, "[data-testid=against]", DOWN).await;
     browser.see("set-diff").await;
     let focus = "return document.activeElement.dataset.testid";
     becomes(browser, "the focus where it was", focus, json!("against")).await;
@@ -226,11 +219,9 @@ async fn requests(browser: &Browser) {
     key(browser, END).await;
     becomes(browser, "the last window", from, json!("24")).await;
     to_the_top(browser).await;
-    tab_to(browser, "[data-testid=requests-earlier]").await;
-    key(browser, SPACE).await;
+    press_on(browser, "[data-testid=requests-earlier]", SPACE).await;
     becomes(browser, "the first window", from, Value::Null).await;
-    tab_to(browser, "[data-testid=requests-slowest]").await;
-    key(browser, ENTER).await;
+    press_on(browser, "[data-testid=requests-slowest]", ENTER).await;
     let focus = "return document.activeElement.dataset.testid";
     becomes(browser, "the focus where it was", focus, json!("requests-slowest")).await;
 }

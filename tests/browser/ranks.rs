@@ -105,7 +105,17 @@ async fn simulated(browser: &Browser, measured: &Measured) {
         shown[0].as_str().and_then(|v| v.replace('\u{202f}', "").parse().ok()).expect("a figure");
     assert!((value - best["value"].as_f64().expect("a value")).abs() < 1e-6 * value, "{shown} {best}");
     assert_eq!(shown[1], json!(best["runs"].as_i64() > Some(1)), "an interval where it ran more than once");
+    // Its interval stands on one scale with the others', and the ranking can be had as a file.
+    let drawn = "return Array.from(document.querySelectorAll('[data-testid=entry] .interval')).map(i => Array.from(i.querySelectorAll('.range')).every(l => Number(l.getAttribute('x1')) >= 0 && Number(l.getAttribute('x2')) <= 100))";
+    becomes(browser, "an interval for each", drawn, json!([true, true])).await;
     browser.screenshot("leaderboard").await;
+    let catch = "window.__file = null; URL.createObjectURL = blob => { window.__file = blob; return 'blob:caught' }; HTMLAnchorElement.prototype.click = () => {}; \
+        document.querySelector('[data-testid=export-csv]').dispatchEvent(new MouseEvent('click', {bubbles: true}))";
+    browser.run(catch, json!([])).await;
+    browser.until("the file", "return window.__file !== null").await;
+    let lines = browser.run_async("const done = arguments[0]; window.__file.text().then(t => done(t.trimEnd().split('\\n').length))").await;
+    assert_eq!(lines, json!(3), "a head and two entries");
+    visit(browser, "/leaderboard?simulated=true&flagged=true").await;
 }
 
 /// A filter is one click, stands in the address, and makes room for the others.

@@ -72,6 +72,10 @@ async fn a_workload_is_cloned_estimated_watched_and_stopped() {
     browser.close().await;
 }
 
+/// Why a server rests, at length.
+const WHY: &str =
+    "the second power supply hums and is replaced by the night shift; ask before the burn-in has ended";
+
 /// Two workloads at once, typed, lost with the tab, found again and saved.
 async fn several_workloads(browser: &Browser) {
     visit(browser, "/projects/new").await;
@@ -152,10 +156,14 @@ async fn manage(browser: &Browser) {
     browser
         .until("no maintenance without a reason", &format!("return (() => {{ {refused} }})() !== null"))
         .await;
-    browser.fill("maintenance-reason", "new power supply").await;
+    browser.fill("maintenance-reason", WHY).await;
     browser.click("maintain").await;
     let mark = "return document.querySelector('[data-testid=in-maintenance]')?.textContent ?? null";
-    becomes(browser, "the server in maintenance", mark, json!("maintenance: new power supply")).await;
+    becomes(browser, "the server in maintenance", mark, json!(format!("maintenance: {WHY}"))).await;
+    // A long reason leaves the other columns their room, and the row within the page.
+    let room = "const t = document.querySelector('[data-testid=servers]'); return [t.scrollWidth <= t.parentElement.clientWidth, \
+        Array.from(t.querySelectorAll('td')).every(td => td.scrollWidth <= td.clientWidth)]";
+    becomes(browser, "everything in sight", room, json!([true, true])).await;
     let form = "return document.querySelector('[data-testid=maintenance-form]') === null";
     becomes(browser, "the form closed", form, json!(true)).await;
     browser.screenshot("hardware-maintenance").await;

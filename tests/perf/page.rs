@@ -213,11 +213,29 @@ async fn crowd() {
         format!("{:.0} ms ({} over 50 ms)", seen.longest_task_ms, seen.long_tasks),
         "≤ 100 ms",
     );
-    let (first, last) = seen.heap;
+    let (frame, script, layout) = seen.longest_frame_ms;
     row(
-        &format!("… heap and program memory, after {} s and at the end", seconds / 4),
-        format!("{:.1} MB, {:.1} MB ({:+.1} %)", first / 1e6, last / 1e6, (last / first - 1.0) * 100.0),
-        "within 10 %",
+        "… longest frame",
+        format!("{frame:.0} ms, of it {script:.0} ms in scripts, {layout:.0} ms in style, layout and paint"),
+        "–",
+    );
+    let (first, last) = seen.held;
+    let quarter = seconds / 4;
+    for (words, first, last, aim) in [
+        ("heap and program memory", first.heap + first.program, last.heap + last.program, "within 10 %"),
+        ("JavaScript heap alone", first.heap, last.heap, "–"),
+        ("the program's memory alone", first.program, last.program, "–"),
+    ] {
+        row(
+            &format!("… {words}, after {quarter} s and at the end"),
+            format!("{:.1} MB, {:.1} MB ({:+.1} %)", first / 1e6, last / 1e6, (last / first - 1.0) * 100.0),
+            aim,
+        );
+    }
+    row(
+        &format!("… nodes and listeners, after {quarter} s and at the end"),
+        format!("{} and {}, {} and {}", first.nodes, first.listeners, last.nodes, last.listeners),
+        "–",
     );
     row("… drawings of a strip a second", format!("{:.2}", seen.draws_per_second), "≤ 4");
     let mut lags = seen.lags_ms;

@@ -30,8 +30,10 @@ pub struct Seen {
     pub longest_task_ms: f64,
     /// Tasks of more than 50 ms.
     pub long_tasks: usize,
-    /// JavaScript heap and the program's memory, bytes: after a quarter of the time, and at the end.
-    pub heap: (f64, f64),
+    /// Of the longest frame: milliseconds of it in all, in scripts, and in style, layout and paint.
+    pub longest_frame_ms: (f64, f64, f64),
+    /// What the page holds after a quarter of the time, and at the end.
+    pub held: (Held, Held),
     /// The most often that a strip's line was drawn anew in a second, on average.
     pub draws_per_second: f64,
     /// Milliseconds from a sample's own time to the frame after the page showed it, of the first job.
@@ -42,8 +44,24 @@ pub struct Seen {
     pub chart_in_order: bool,
 }
 
+/// What the page holds, garbage aside.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Held {
+    /// JavaScript's heap, bytes.
+    pub heap: f64,
+    /// The program's own memory, bytes: it grows in steps and never shrinks.
+    pub program: f64,
+    /// Nodes of the document, also those that are in no document any more.
+    pub nodes: f64,
+    /// Listeners.
+    pub listeners: f64,
+}
+
 const WATCH: &str = "
-    window.__long = [];
+    window.__long = []; window.__frames = [];
+    new PerformanceObserver(list => list.getEntries().forEach(e => window.__frames.push([e.duration,
+        e.scripts.reduce((sum, s) => sum + s.duration, 0), e.styleAndLayoutStart ? e.startTime + e.duration - e.styleAndLayoutStart : 0])))
+        .observe({type: 'long-animation-frame'});
     new PerformanceObserver(list => list.getEntries().forEach(e => window.__long.push(e.duration))).observe({type: 'longtask'});
     window.__draws = {};
     window.__since = performance.now();
@@ -60,14 +78,21 @@ const WATCH: &str = "
         .observe(strip, {attributes: true, attributeFilter: ['data-values']});
     return true";
 
-/// JavaScript's heap after a collection, and the program's own memory.
-async fn heap(browser: &Browser) -> f64 {
+/// What the page holds, after a collection.
+async fn held(browser: &Browser) -> Held {
     browser.devtools("HeapProfiler.collectGarbage", json!({})).await;
     let usage = browser.devtools("Runtime.getHeapUsage", json!({})).await;
     let script = "const done = arguments[0]; const boot = document.querySelector('script[src*=boot]').src; \
         import(new URL('app.js', boot)).then(m => done(m.initSync().memory.buffer.byteLength), () => done(0))";
     let program = browser.run_async(script).await;
-    usage["usedSize"].as_f64().unwrap_or(0.0) + program.as_f64().unwrap_or(0.0)
+    let counters = browser.devtools("Memory.getDOMCounters", json!({})).await;
+    let number = |value: &Value| value.as_f64().unwrap_or(0.0);
+    Held {
+        heap: number(&usage["usedSize"]),
+        program: number(&program),
+        nodes: number(&counters["nodes"]),
+        listeners: number(&counters["jsEventListeners"]),
+    }
 }
 
 /// Lets a dashboard watch the load, then a job's page.
@@ -91,7 +116,7 @@ pub async fn watch(load: Load) -> Seen {
     browser.run(WATCH, json!([])).await;
 
     let mut second = tokio::time::interval(Duration::from_secs(1));
-    let mut first = 0.0;
+    let mut first = Held::default();
     for n in 0..load.seconds {
         second.tick().await;
         if n % 5 == 0 {
@@ -99,7 +124,7 @@ pub async fn watch(load: Load) -> Seen {
         }
         fleet.report().await;
         if n == load.seconds / 4 {
-            first = heap(&browser).await;
+            first = held(&browser).await;
         }
     }
     let each = fleet.values_of_a_sample();
@@ -115,10 +140,13 @@ pub async fn watch(load: Load) -> Seen {
     let on_the_dashboard = numbers(browser.run(on_the_dashboard, json!([])).await);
     let long = browser.run("return window.__long", json!([])).await;
     let long: Vec<f64> = long.as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+    let frames = browser.run("return window.__frames", json!([])).await;
+    let frames: Vec<(f64, f64, f64)> = serde_json::from_value(frames).expect("frames");
+    let longest_frame_ms = frames.into_iter().fold((0.0, 0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
     let draws = "return Math.max(0, ...Object.values(window.__draws)) / ((performance.now() - window.__since) / 1000)";
     let draws_per_second = browser.run(draws, json!([])).await.as_f64().unwrap_or(f64::NAN);
     let lags_ms = lags(&browser, &fleet, each).await;
-    let last = heap(&browser).await;
+    let last = held(&browser).await;
     browser.screenshot("dashboard-fifty").await;
 
     let mut jobs = fleet.jobs();
@@ -153,7 +181,8 @@ pub async fn watch(load: Load) -> Seen {
         on_the_dashboard,
         longest_task_ms: long.iter().copied().fold(0.0, f64::max),
         long_tasks: long.len(),
-        heap: (first, last),
+        longest_frame_ms,
+        held: (first, last),
         draws_per_second,
         lags_ms,
         chart,

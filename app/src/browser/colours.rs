@@ -1,5 +1,6 @@
 //! The colours of natural keys on this page: learnt from the log's order, remembered in the browser.
 
+use events::first_page;
 use leptos::prelude::*;
 
 use super::page::Page;
@@ -48,11 +49,8 @@ impl Colours {
         let org =
             Memo::new(move |_| page.session.with(|s| s.as_ref().map(|s| s.org.clone().unwrap_or_default())));
         let ask = move |request: &'static str| move || org.get().map(|_| request.to_owned());
-        let workloads = use_rows(ask(
-            "/api/v_workloads?select=model_code&order=created_at.asc,workload_code.asc&limit=5000",
-        ));
-        let servers =
-            use_rows(ask("/api/v_servers?select=config_code,hostname&order=created_at.asc,server.asc"));
+        let workloads = use_rows(ask(first_page::MODELS.path));
+        let servers = use_rows(ask(first_page::HOSTS.path));
         Effect::new(move |_| {
             let Some(org) = org.get() else { return };
             // Where one of the two cannot be read, the colours go by what the page shows.

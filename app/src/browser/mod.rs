@@ -3,6 +3,7 @@
 pub mod address;
 pub mod api;
 pub mod colours;
+pub mod first;
 pub mod focus;
 pub mod live;
 pub mod page;
@@ -20,6 +21,31 @@ pub fn now_ms() -> f64 {
 pub fn is_small() -> bool {
     let width = leptos::prelude::window().inner_width().ok().and_then(|w| w.as_f64());
     width.is_some_and(|width| width <= 720.0)
+}
+
+/// Counts from 0 to `last`, a task of the browser's for each number: what is built for one of them is built by itself, and
+/// the browser paints and listens in between. Built from the top downwards, nothing moves what is there already.
+pub fn in_turns(last: usize) -> leptos::prelude::ReadSignal<usize> {
+    use leptos::prelude::*;
+    fn next(turn: RwSignal<usize>, last: usize) {
+        set_timeout(
+            move || {
+                if let Some(now) = turn.try_update(|turn| {
+                    *turn += 1;
+                    *turn
+                }) && now < last
+                {
+                    next(turn, last);
+                }
+            },
+            std::time::Duration::ZERO,
+        );
+    }
+    let turn = RwSignal::new(0);
+    if last > 0 {
+        next(turn, last);
+    }
+    turn.read_only()
 }
 
 /// A word kept in this browser.

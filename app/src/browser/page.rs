@@ -7,6 +7,7 @@ use wasm_bindgen_futures::spawn_local;
 
 use super::api::{self, Trouble};
 use super::colours::Colours;
+use super::first::First;
 use super::live::Live;
 use super::{store, stored};
 
@@ -29,6 +30,8 @@ pub struct Page {
     pub asking: RwSignal<Option<String>>,
     /// The colours of natural keys.
     pub colours: Colours,
+    /// What the page would ask first, answered with it.
+    pub first: First,
 }
 
 impl Page {
@@ -43,10 +46,14 @@ impl Page {
             drawer_open: RwSignal::new(false),
             asking: RwSignal::new(None),
             colours: Colours::new(),
+            first: First::read(),
         };
         provide_context(page);
+        match page.first.session() {
+            Some(session) => page.take_session(session),
+            None => page.read_session(),
+        }
         page.colours.learn();
-        page.read_session();
         Effect::new(move |_| {
             if page.live.doubted.get() > 0 {
                 page.read_session();
@@ -65,14 +72,12 @@ impl Page {
 
     /// Asks who reads.
     pub fn read_session(self) {
+        self.first.forget();
         spawn_local(async move {
             match api::get::<Session>("/api/session", 0).await {
-                Ok(mut session) => {
+                Ok(session) => {
                     self.trouble.try_set(None);
-                    self.live.begin(std::mem::take(&mut session.position));
-                    if self.session.try_get_untracked().flatten().as_ref() != Some(&session) {
-                        self.session.try_set(Some(session));
-                    }
+                    self.take_session(session);
                 }
                 Err(trouble) => {
                     let again = trouble.may_pass();
@@ -83,6 +88,13 @@ impl Page {
                 }
             }
         });
+    }
+
+    fn take_session(self, mut session: Session) {
+        self.live.begin(std::mem::take(&mut session.position));
+        if self.session.try_get_untracked().flatten().as_ref() != Some(&session) {
+            self.session.try_set(Some(session));
+        }
     }
 
     /// The organisation worked in; empty for anonymous readers.

@@ -48,7 +48,7 @@ impl Rows {
     }
 
     /// Folds a batch of events into the rows; tells whoever shows them only when one changed.
-    pub fn fold(self, events: &[EventView], fold: impl Fn(&mut Row, &EventView) -> bool) {
+    pub fn fold(self, events: &[&EventView], fold: impl Fn(&mut Row, &EventView) -> bool) {
         let changed = self.rows.try_update_untracked(|rows| {
             let mut changed = false;
             for row in rows.iter_mut().flatten() {
@@ -89,19 +89,27 @@ type Answer = Result<(Vec<Row>, Option<usize>), Trouble>;
 
 fn read_rows(request: impl Fn() -> Option<String> + 'static, count: bool) -> Rows {
     let page = Page::expect();
+    // What came with the page is there at once, and not asked for.
+    let first = untrack(&request);
+    let brought = first.as_ref().and_then(|path| page.first.answer(path, count, page.live.at_least()));
+    let there = first.filter(|_| brought.is_some());
+    let (list, total) = brought.map_or((None, None), |(list, total)| (Some(list), total));
     let rows = Rows {
-        rows: RwSignal::new(None),
-        total: RwSignal::new(None),
-        read: RwSignal::new(0),
+        rows: RwSignal::new(list),
+        total: RwSignal::new(total),
+        read: RwSignal::new(u32::from(there.is_some())),
         trouble: RwSignal::new(None),
         again: RwSignal::new(0),
         waiting: RwSignal::new(false),
     };
     let turn = StoredValue::new(0u32);
-    Effect::new(move |_| {
+    Effect::new(move |before: Option<()>| {
         rows.again.track();
         page.live.epoch.track();
         let Some(path) = request() else { return };
+        if before.is_none() && there.as_ref() == Some(&path) {
+            return;
+        }
         let mine = turn.try_update_value(|turn| {
             *turn += 1;
             *turn
@@ -182,7 +190,7 @@ pub fn keep_live_while(
             return;
         }
         rows.fold(events, fold);
-        if events.iter().any(&concerns) {
+        if events.iter().any(|event| concerns(event)) {
             rows.reload_soon();
         }
     });

@@ -1,6 +1,7 @@
 //! The rows of a table's body as the browser holds them: written as text, kept where nothing changed, and marked in place.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
@@ -11,12 +12,12 @@ use crate::row::Row;
 use crate::state::result_key::path_of;
 
 /// A row to be shown.
-#[derive(Clone, Copy)]
-pub struct Wanted<'a> {
+#[derive(Clone)]
+pub struct Wanted {
     /// Its place in a table of which not all rows are drawn, from 0.
     pub nth: Option<usize>,
     /// The row; nothing while it was not read yet.
-    pub row: Option<&'a Row>,
+    pub row: Option<Rc<Row>>,
 }
 
 /// How a row is marked.
@@ -34,10 +35,12 @@ pub struct Marks {
 struct Shown {
     element: web_sys::Element,
     job: String,
-    row: Option<Row>,
+    row: Option<Rc<Row>>,
     nth: Option<usize>,
     swatch: &'static str,
     marks: Marks,
+    /// Whether its cells are there.
+    written: bool,
 }
 
 #[derive(Default)]
@@ -70,15 +73,16 @@ impl StaticRows {
                 held.look = look.clone();
             }
             let jobs: Vec<String> =
-                wanted.iter().map(|w| w.row.map_or_else(String::new, |r| r.text("job"))).collect();
+                wanted.iter().map(|w| w.row.as_ref().map_or_else(String::new, |r| r.text("job"))).collect();
             let (kept, mut spare) = held.part(&jobs);
             let mut cursor = body.first_element_child();
             for ((wanted, job), kept) in wanted.iter().zip(jobs).zip(kept) {
-                let swatch = wanted.row.map_or("", &swatch);
+                let swatch = wanted.row.as_deref().map_or("", &swatch);
                 let mut shown = kept.or_else(|| spare.pop()).unwrap_or_else(|| Shown::new(swatch));
-                let same = same_look && shown.job == job && shown.swatch == swatch;
-                if !same || shown.row.as_ref() != wanted.row || shown.element.child_element_count() == 0 {
-                    shown.write(look, job, wanted.row, here, swatch);
+                let same =
+                    same_look && shown.written && shown.swatch == swatch && shown.holds(wanted.row.as_ref());
+                if !same {
+                    shown.write(look, job, wanted.row.clone(), here, swatch);
                 }
                 shown.place(wanted.nth);
                 match &cursor {
@@ -142,7 +146,24 @@ impl Held {
 impl Shown {
     fn new(swatch: &'static str) -> Self {
         let element = document().create_element("tr").expect("a document makes elements");
-        Self { element, job: String::new(), row: None, nth: None, swatch, marks: Marks::default() }
+        Self {
+            element,
+            job: String::new(),
+            row: None,
+            nth: None,
+            swatch,
+            marks: Marks::default(),
+            written: false,
+        }
+    }
+
+    /// Whether this row is shown: the very same, or one that reads alike.
+    fn holds(&self, row: Option<&Rc<Row>>) -> bool {
+        match (&self.row, row) {
+            (Some(shown), Some(row)) => Rc::ptr_eq(shown, row) || shown == row,
+            (None, None) => true,
+            _ => false,
+        }
     }
 
     fn set(&self, name: &str, value: Option<&str>) {
@@ -152,8 +173,8 @@ impl Shown {
         };
     }
 
-    fn write(&mut self, look: &Look, job: String, row: Option<&Row>, here: &str, swatch: &'static str) {
-        match row {
+    fn write(&mut self, look: &Look, job: String, row: Option<Rc<Row>>, here: &str, swatch: &'static str) {
+        match &row {
             Some(row) => {
                 self.set("data-testid", Some("result"));
                 self.set("data-job", Some(&job));
@@ -186,7 +207,7 @@ impl Shown {
                 ));
             }
         }
-        (self.job, self.row, self.swatch) = (job, row.cloned(), swatch);
+        (self.job, self.row, self.swatch, self.written) = (job, row, swatch, true);
         self.marks = Marks::default();
     }
 

@@ -85,6 +85,8 @@ pub fn figure(categories: &[Category], metric: &Column, colour: impl Fn(&str) ->
                 "ticktext": shown.iter().map(|c| shorten(&c.name)).collect::<Vec<_>>(), "automargin": true, "fixedrange": true})),
         })),
         head: vec!["Category".into(), "Results".into(), "Best".into(), "Where".into()],
+        metrics: vec![None, None, Some(metric.key), None],
+        jobs: categories.iter().map(|c| c.spots[0].2.clone()).collect(),
         rows: categories
             .iter()
             .map(|c| {

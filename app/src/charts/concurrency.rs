@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Figure, MARKERS, axis, layout, note, ticks};
+use super::{Figure, MARKERS, axis, layout, log_ticks, note, ticks};
 use crate::format::significant;
 use crate::row::Row;
 use crate::state::colours::Colour;
@@ -69,6 +69,8 @@ pub struct Options<'a> {
     pub title: &'a str,
     /// Its unit.
     pub unit: &'a str,
+    /// What its numbers are figures of.
+    pub metric: Option<&'static str>,
     /// Whether the value's axis is logarithmic.
     pub log: bool,
     /// The elbow to ring, and the words beside it.
@@ -165,7 +167,8 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
     let least = all().map(|p| p.value).filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
     let tick_values = ticks(most, 5);
     let vertical = if options.log && least.is_finite() {
-        json!({"type": "log", "dtick": "D2", "tickformat": ",~g", "range": [least.log10() - 0.15, most.log10() + 0.2]})
+        let (low, high) = (least * 0.7, most * 1.6);
+        json!({"type": "log", "tickvals": log_ticks(low, high), "tickformat": ",~g", "range": [low.log10(), high.log10()]})
     } else {
         json!({"range": [0, tick_values.last().copied().unwrap_or(1.0) * 1.1], "tickvals": tick_values})
     };
@@ -179,6 +182,9 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
             "yaxis": axis(vertical),
         })),
         head: vec!["Traffic".into(), "Concurrency".into(), options.unit.into()],
+        metrics: vec![None, None, options.metric],
+        // What a running job's load generator says is no result yet.
+        jobs: all().map(|p| if p.running { String::new() } else { p.job.clone() }).collect(),
         rows: lines
             .iter()
             .flat_map(|line| line.points.iter().map(move |p| (line, p)))

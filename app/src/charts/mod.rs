@@ -26,8 +26,12 @@ pub struct Figure {
     pub layout: Value,
     /// The table beside the chart: its head.
     pub head: Vec<String>,
+    /// What each column of the table is a figure of, where it is one: such a number proves itself.
+    pub metrics: Vec<Option<&'static str>>,
     /// The table's rows, as written.
     pub rows: Vec<Vec<String>>,
+    /// The job that each row is of, where it is one's.
+    pub jobs: Vec<String>,
     /// The lines' names and colours, where they do not stand beside the lines.
     pub legend: Vec<(String, Colour)>,
     /// The chart in a sentence, for those who do not see it.
@@ -38,6 +42,14 @@ impl Figure {
     /// Whether there is nothing to draw.
     pub fn is_empty(&self) -> bool {
         self.traces.is_empty()
+    }
+
+    /// The job and the metric that a number of the table is of; nothing where it has no proof of its own.
+    pub fn proof(&self, row: usize, column: usize) -> Option<(&str, &'static str)> {
+        let metric = self.metrics.get(column).copied().flatten()?;
+        let job = self.jobs.get(row).filter(|job| !job.is_empty())?;
+        let measured = self.rows.get(row)?.get(column)? != crate::format::ABSENT;
+        measured.then_some((job, metric))
     }
 }
 
@@ -100,9 +112,69 @@ pub fn ticks(most: f64, about: usize) -> Vec<f64> {
     (0..=count).map(|i| i as f64 * step).collect()
 }
 
+/// Round ticks for a logarithmic axis from `low` to `high`: 1, 2 and 5 times powers of ten, fewer where those are many, and
+/// evenly apart where so short a stretch has hardly one of them.
+pub fn log_ticks(low: f64, high: f64) -> Vec<f64> {
+    let known = low.is_finite() && high.is_finite() && low > 0.0 && high > low;
+    if !known {
+        return vec![1.0];
+    }
+    let within = |value: &f64| (low..=high).contains(value);
+    let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
+    let of = |steps: &[f64]| -> Vec<f64> {
+        let all = decades.clone().flat_map(|d| steps.iter().map(move |s| s * 10f64.powi(d)));
+        all.filter(within).collect()
+    };
+    match of(&[1.0, 2.0, 5.0]) {
+        few if few.len() < 3 => {
+            let even = ticks(high - low, 4);
+            let step = even.get(1).copied().unwrap_or(high - low);
+            let first = (low / step).ceil();
+            (0..8).map(|n| (first + f64::from(n)) * step).filter(within).collect()
+        }
+        many if many.len() > 9 => of(&[1.0]),
+        some => some,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_logarithmic_axis_has_ticks_however_short_it_is() {
+        assert_eq!(log_ticks(40.0, 2_400.0), [50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0]);
+        assert_eq!(log_ticks(1_900.0, 4_400.0), [2000.0, 3000.0, 4000.0]);
+        assert_eq!(log_ticks(0.5, 2e6), [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_logarithmic_axis_has_two_ticks_at_least(low in 1e-3f64..1e5, times in 1.05f64..1e6) {
+            let ticks = log_ticks(low, low * times);
+            prop_assert!((2..=10).contains(&ticks.len()), "{ticks:?}");
+            prop_assert!(ticks.is_sorted() && ticks.iter().all(|t| *t >= low && *t <= low * times));
+        }
+    }
+
+    #[test]
+    fn a_number_of_a_table_proves_itself_where_it_is_a_jobs_figure() {
+        let figure = Figure {
+            metrics: vec![None, Some("ttft_p50_ms")],
+            rows: vec![
+                vec!["a".into(), "12".into()],
+                vec!["b".into(), crate::format::ABSENT.into()],
+                vec!["c".into(), "7".into()],
+            ],
+            jobs: vec!["job/a".into(), "job/b".into(), String::new()],
+            ..Figure::default()
+        };
+        assert_eq!(figure.proof(0, 1), Some(("job/a", "ttft_p50_ms")));
+        for (row, column) in [(0, 0), (1, 1), (2, 1), (3, 1), (0, 2)] {
+            assert_eq!(figure.proof(row, column), None, "{row} {column}");
+        }
+    }
 
     #[test]
     fn ticks_are_round_and_cover_the_data() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Figure, MARKERS, axis, layout, ticks};
+use super::{Figure, MARKERS, axis, layout, log_ticks, ticks};
 use crate::format::{ABSENT, significant};
 use crate::row::Row;
 use crate::state::colours::Colour;
@@ -23,6 +23,7 @@ pub fn percentiles(sides: &[(String, Row)]) -> Figure {
         return Figure::default();
     }
     let (least, most) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
+    let (low, high) = (least * 0.8, most * 1.25);
     let traces = sides.iter().zip(&values).enumerate().map(|(place, ((name, _), values))| {
         let ink = Colour::nth(place).token();
         json!({"x": (0..PERCENTILES.len()).collect::<Vec<_>>(), "y": values, "name": name, "mode": "lines+markers",
@@ -34,11 +35,13 @@ pub fn percentiles(sides: &[(String, Row)]) -> Figure {
         layout: layout(json!({
             "margin": {"l": 48, "r": 12, "t": 8, "b": 24},
             "xaxis": axis(json!({"tickvals": (0..PERCENTILES.len()).collect::<Vec<_>>(), "ticktext": PERCENTILES.map(|(name, _)| name), "range": [-0.2, 3.2], "fixedrange": true})),
-            "yaxis": axis(json!({"type": "log", "dtick": "D2", "tickformat": ",~g", "range": [least.log10() - 0.1, most.log10() + 0.1]})),
+            "yaxis": axis(json!({"type": "log", "tickvals": log_ticks(low, high), "tickformat": ",~g", "range": [low.log10(), high.log10()]})),
         })),
         head: std::iter::once("Result".to_owned())
             .chain(PERCENTILES.map(|(name, _)| name.to_owned()))
             .collect(),
+        metrics: std::iter::once(None).chain(PERCENTILES.map(|(_, key)| Some(key))).collect(),
+        jobs: sides.iter().map(|(_, row)| row.text("job")).collect(),
         rows: sides
             .iter()
             .zip(&values)
@@ -170,6 +173,7 @@ pub fn over_time(lines: &[(String, Vec<(f64, f64)>)], measure: &Measure) -> Figu
             significant(most),
             measure.unit
         ),
+        ..Figure::default()
     }
 }
 

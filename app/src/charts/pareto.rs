@@ -173,6 +173,8 @@ pub fn figure(clouds: &[Cloud], x: &Column, y: &Column) -> Figure {
             "yaxis": axis(json!({"range": range(points.iter().map(|p| p.1)), "rangemode": "tozero"})),
         })),
         head: vec!["Setup".into(), "Result".into(), x.name(), y.name(), "Frontier".into()],
+        metrics: vec![None, None, Some(x.key), Some(y.key), None],
+        jobs: spots.iter().map(|(_, s)| s.job.clone()).collect(),
         rows: spots
             .iter()
             .enumerate()

@@ -224,6 +224,7 @@ pub fn figure(feed: &JobFeed, quantity: &Quantity, colour: &str) -> Figure {
         rows: table(&lines, begin, quantity.scale),
         legend: Vec::new(),
         summary: summary(&lines, quantity, (end - begin) / 1000.0),
+        ..Figure::default()
     }
 }
 
@@ -286,6 +287,7 @@ pub fn throughput(feed: &JobFeed, colour: &str) -> Figure {
         rows: table(&lines, begin, 1.0),
         legend: Vec::new(),
         summary: summary(&lines, &quantity, (end - begin) / 1000.0),
+        ..Figure::default()
     }
 }
 

@@ -6,7 +6,7 @@ use wasm_bindgen_futures::spawn_local;
 
 use super::{Figure, plot};
 use crate::browser::is_small;
-use crate::parts::swatch_of;
+use crate::parts::{swatch_of, tables};
 use crate::state::zoom::Zoom;
 
 /// The zoom of a chart, or of the charts of a group: what it is, and how a reader changes it.
@@ -155,6 +155,26 @@ pub fn Chart(
 
 #[component]
 fn FigureTable(figure: Signal<Figure>) -> impl IntoView {
+    // A figure of a job leads to its proof, as it does everywhere.
+    let number = |text: String, proof: Option<(&str, &'static str)>| match proof {
+        Some((job, metric)) => {
+            let explained = tables::is_explained(job, metric);
+            view! {
+                <a
+                    href=tables::proof_href(job, metric)
+                    data-noscroll=""
+                    data-testid="figure"
+                    data-metric=metric
+                    title="show what made this number"
+                    aria-current=move || explained.get().then_some("true")
+                >
+                    {text}
+                </a>
+            }
+            .into_any()
+        }
+        None => text.into_any(),
+    };
     view! {
         <div class="figure-table" tabindex="0">
             <table class="data-table keep-shape">
@@ -169,8 +189,11 @@ fn FigureTable(figure: Signal<Figure>) -> impl IntoView {
                         figure.with(|f| {
                             f.rows
                                 .iter()
-                                .map(|row| {
-                                    let cells = row.iter().map(|c| view! { <td class="number">{c.clone()}</td> }).collect_view();
+                                .enumerate()
+                                .map(|(nth, row)| {
+                                    let cells = row.iter().enumerate().map(|(column, text)| {
+                                        view! { <td class="number">{number(text.clone(), f.proof(nth, column))}</td> }
+                                    }).collect_view();
                                     view! { <tr>{cells}</tr> }
                                 })
                                 .collect_view()

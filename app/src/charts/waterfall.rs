@@ -86,6 +86,7 @@ pub fn figure(requests: &Requests, from: usize, colour: Colour) -> Figure {
             last.1.index,
             failed.len()
         ),
+        ..Figure::default()
     }
 }
 

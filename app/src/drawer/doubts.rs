@@ -12,8 +12,8 @@ use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
 use crate::format::moment;
 use crate::row::Row;
+use crate::state::filters::percent;
 use crate::state::live::kind;
-use crate::state::report::percent;
 
 /// A job's path in its parts: project, workload, run, scenario.
 pub fn parts(job: &str) -> Option<(String, String, u32, String)> {

@@ -13,7 +13,7 @@ use crate::format::{count, short_hash};
 use crate::parts::CopyButton;
 use crate::parts::states::{Skeleton, trouble_view};
 use crate::row::Row;
-use crate::state::report::percent;
+use crate::state::filters::percent;
 
 /// One event.
 #[component]

@@ -9,7 +9,7 @@ use super::proof::EventList;
 use crate::browser::api::{self, Trouble};
 use crate::browser::page::Page;
 use crate::parts::states::{Skeleton, trouble_view};
-use crate::state::report::percent;
+use crate::state::filters::percent;
 use crate::state::result_key::{is_import, stream_of};
 
 /// The events of a job.

@@ -17,7 +17,7 @@ use crate::metrics::{calculation, column};
 use crate::parts::states::{Skeleton, trouble_view};
 use crate::parts::{CopyButton, command, shell};
 use crate::row::Row;
-use crate::state::report::percent;
+use crate::state::filters::percent;
 use crate::state::result_key::{is_import, stream_of};
 
 /// The link to an event in the drawer.

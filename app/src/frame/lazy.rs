@@ -23,7 +23,11 @@ pub type Loading = Pin<Box<dyn Future<Output = Result<Show, SplitLoaderError>>>>
 
 /// Pages of one file each, by name: `name => part, builder`.
 macro_rules! lazy_pages {
-    ($($(#[$doc:meta])* $name:ident in $part:ident: |$key:ident| $view:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident in $part:ident: |$key:ident| $view:expr;)*) => {
+        /// Which part of the program each page is in.
+        #[cfg(test)]
+        const PARTS: &[(&str, &str)] = &[$((stringify!($name), stringify!($part))),*];
+    $(
         $(#[$doc])*
         pub fn $name() -> Loading {
             #[wasm_split($part, fallible)]
@@ -168,4 +172,41 @@ pub fn fetch_the_rest() {
         },
         HEAD_START,
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PARTS;
+    use events::first_page::part;
+
+    #[test]
+    fn the_part_that_comes_with_an_address_is_the_one_its_page_is_in() {
+        let pages = [
+            ("/projects", "projects"),
+            ("/projects/new", "new_project"),
+            ("/projects/import", "import"),
+            ("/projects/acme/p", "project"),
+            ("/projects/acme/p/w", "project"),
+            ("/projects/acme/p/w/3", "run"),
+            ("/projects/acme/p/w/3/c8", "job"),
+            ("/projects/acme", "not_found"),
+            ("/monitoring", "monitoring"),
+            ("/reporting", "reporting"),
+            ("/leaderboard", "leaderboard"),
+            ("/sign-in", "sign_in"),
+            ("/nowhere", "not_found"),
+            ("/hardware", "hardware"),
+            ("/catalogue", "catalogue"),
+            ("/audit", "audit"),
+            ("/organization", "organization"),
+            ("/invitation", "invitation"),
+            ("/profile", "profile"),
+        ];
+        for (path, name) in pages {
+            let own = PARTS.iter().find(|(page, _)| *page == name).map(|(_, part)| *part);
+            assert_eq!(part(path), own, "{path}");
+        }
+        assert!(PARTS.iter().all(|(name, _)| pages.iter().any(|(_, page)| page == name)));
+        assert_eq!(part("/"), None, "the dashboard is in the first part");
+    }
 }

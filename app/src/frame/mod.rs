@@ -7,10 +7,12 @@ mod rail;
 
 use leptos::prelude::*;
 
+use crate::browser::in_turns;
 use crate::browser::page::Page;
 use crate::browser::route::{self, use_location};
 use crate::drawer::Drawer;
 use crate::pages;
+use crate::parts::states::Skeleton;
 use crate::state::place::{Key, Place};
 
 pub use bar::{DRAWER_KEYS, drawer_href};
@@ -59,6 +61,7 @@ pub fn App() -> impl IntoView {
 fn Frame() -> impl IntoView {
     let location = use_location();
     let bare = Memo::new(move |_| location.pathname.get() == "/sign-in");
+    let turn = in_turns(1);
     view! {
         <a class="skip-link" href="#content" rel="external">
             "Skip to content"
@@ -69,7 +72,7 @@ fn Frame() -> impl IntoView {
                 <bar::Bar/>
             </Show>
             <main class="content" id="content" tabindex="-1">
-                {page_here()}
+                <Show when=move || { turn.get() > 0 } fallback=|| view! { <Skeleton lines=6/> }>{page_here()}</Show>
             </main>
             <Show when=move || !bare.get()>
                 <Drawer/>

@@ -1,5 +1,6 @@
 //! The rail: words, with live counts; on a phone it docks at the bottom.
 
+use events::first_page;
 use leptos::prelude::*;
 
 use crate::browser::page::Page;
@@ -103,13 +104,10 @@ impl Counts {
         let page = Page::expect();
         // Only who may see something asks for it; another reader asks again.
         let known = move || page.session.with(Option::is_some);
-        let projects =
-            use_rows_counted(move || known().then(|| "/api/v_projects?archived=is.false&limit=1".to_owned()));
-        let results =
-            use_rows_counted(move || known().then(|| "/api/v_benchmark_results?limit=1".to_owned()));
-        let running =
-            use_rows_counted(move || known().then(|| "/api/v_jobs?status=eq.running&limit=1".to_owned()));
-        let servers = use_rows(move || known().then(|| "/api/v_servers?select=state,server".to_owned()));
+        let projects = use_rows_counted(move || known().then(|| first_page::PROJECTS.path.to_owned()));
+        let results = use_rows_counted(move || known().then(|| first_page::EVERYTHING.path.to_owned()));
+        let running = use_rows_counted(move || known().then(|| first_page::JOBS.path.to_owned()));
+        let servers = use_rows(move || known().then(|| first_page::STATES.path.to_owned()));
         Effect::new(move |_| {
             let org = page.org();
             if !org.is_empty() {

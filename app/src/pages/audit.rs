@@ -15,8 +15,8 @@ use crate::frame::drawer_href;
 use crate::parts::states::{Empty, when_there};
 use crate::parts::{AsOf, AsOfButton, AsOfSlider, PageHead, Progress};
 use crate::row::Row;
+use crate::state::filters::percent;
 use crate::state::query::Query;
-use crate::state::report::percent;
 
 /// Events on one page.
 const PAGE_SIZE: i64 = 50;

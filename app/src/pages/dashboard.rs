@@ -1,12 +1,13 @@
 //! The dashboard: what runs now, what ended, what is doubted, the servers.
 
+use events::first_page;
 use leptos::prelude::*;
 
 use super::strip::{Strips, is_running, use_feeds};
-use crate::browser::now_ms;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows, use_rows_counted};
-use crate::format::{ABSENT, ago, count, long_moment, moment};
+use crate::browser::{in_turns, now_ms};
+use crate::format::{ABSENT, ago, count, long_moment, maybe, moment};
 use crate::metrics::column;
 use crate::parts::states::{Empty, once_there, when_there};
 use crate::parts::{PageHead, Status, server_state, swatch, tables};
@@ -20,30 +21,19 @@ use crate::state::live;
 pub fn Dashboard() -> impl IntoView {
     let page = Page::expect();
     let org = page.org_now();
-    let running = use_rows(|| {
-        Some(
-            "/api/v_jobs?status=in.(queued,running)&order=claimed_at.asc.nullslast,position.asc&limit=100"
-                .into(),
-        )
-    });
-    let ended = use_rows(|| {
-        Some(
-            "/api/v_jobs?status=in.(completed,failed,cancelled)&order=finished_at.desc.nullslast&limit=14"
-                .into(),
-        )
-    });
-    let results =
-        use_rows(|| Some("/api/v_benchmark_results?order=finished_at.desc.nullslast&limit=20".into()));
+    let running = use_rows(|| Some(first_page::RUNNING.path.into()));
+    let ended = use_rows(|| Some(first_page::ENDED.path.into()));
+    let results = use_rows(|| Some(first_page::RESULTS.path.into()));
     // A doubt that somebody cleared is none any more.
-    let doubted = use_rows_counted(|| {
-        Some("/api/v_benchmark_results?suspicious=is.true&order=finished_at.desc.nullslast&limit=5".into())
-    });
-    let servers = use_rows(|| Some("/api/v_servers?removed=is.false&order=server.asc".into()));
+    let doubted = use_rows_counted(|| Some(first_page::DOUBTED.path.into()));
+    let doubts = use_rows(|| Some(first_page::DOUBTS.path.into()));
+    let servers = use_rows(|| Some(first_page::SERVERS.path.into()));
     let topics = vec![format!("{}:run+job+server+progress", if org.is_empty() { "_" } else { &org })];
     keep_live(running, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
     keep_live(ended, topics.clone(), |_, _| false, |e| live::kind(e) == "job");
     keep_live(results, topics.clone(), |_, _| false, |e| live::kind(e) == "job");
     keep_live(doubted, topics.clone(), |_, _| false, |e| live::kind(e) == "job");
+    keep_live(doubts, topics.clone(), |_, _| false, |e| e.event_type.starts_with("quality."));
     keep_live(servers, topics, live::fold_server, |e| matches!(live::kind(e), "server" | "job"));
     let feeds = use_feeds(if org.is_empty() { "_" } else { &org }, "telemetry+progress");
 
@@ -56,6 +46,7 @@ pub fn Dashboard() -> impl IntoView {
     ) {
         on_cleanup(move || timer.clear());
     }
+    let turn = in_turns(3);
     view! {
         <PageHead title="Dashboard" meta=move || long_moment(now.get()).into_any()>
             <a class="button button-primary" href="/projects/new" data-testid="new-project">"New project"</a>
@@ -64,7 +55,7 @@ pub fn Dashboard() -> impl IntoView {
             <section aria-labelledby="running">
                 <div class="section-head">
                     <h2 id="running">"Running now"</h2>
-                    <span class="meta" data-testid="running-words">{move || running_words(&running.all())}</span>
+                    <span class="meta" data-testid="running-words">{move || running.rows.with(|rows| running_words(rows.as_deref().unwrap_or_default(), feeds.kilowatts()))}</span>
                     <span class="push meta strip-keys">"tokens/s, last 60 s · power, one bar a GPU"</span>
                 </div>
                 {once_there(running, 2, nothing_runs, move || {
@@ -79,6 +70,7 @@ pub fn Dashboard() -> impl IntoView {
             </section>
             <div class="dash-columns">
                 <div class="stack">
+                    <Show when=move || { turn.get() > 0 }>
                     <section aria-labelledby="ended">
                         <div class="section-head">
                             <h2 id="ended">"Ended last"</h2>
@@ -86,9 +78,11 @@ pub fn Dashboard() -> impl IntoView {
                         </div>
                         {when_there(ended, 6, || view! { <Empty words="No job has ended yet."/> }.into_any(), move |jobs| ended_table(&jobs, results, now))}
                     </section>
+                    </Show>
                 </div>
                 <div class="stack">
-                    <Leaders/>
+                    <Show when=move || { turn.get() > 1 }><Leaders/></Show>
+                    <Show when=move || { turn.get() > 2 }>
                     <section aria-labelledby="flagged">
                         <div class="section-head">
                             <h2 id="flagged">"Flagged"</h2><span class="meta">"shown, never discarded"</span>
@@ -96,11 +90,11 @@ pub fn Dashboard() -> impl IntoView {
                                 {move || doubted.total.get().filter(|n| *n > 0).map(|n| view! { <a class="link" href="/reporting?flagged=true" data-testid="all-flagged">{format!("All {}", count(n as i64))}</a> })}
                             </span>
                         </div>
-                        {when_there(doubted, 2, || view! { <p class="meta one-line">"No result is doubted."</p> }.into_any(), move |list| flagged(&list, now))}
+                        {when_there(doubted, 2, || view! { <p class="meta one-line">"No result is doubted."</p> }.into_any(), move |list| flagged(&list, doubts, now))}
                     </section>
                     <section aria-labelledby="servers">
                         <div class="section-head">
-                            <h2 id="servers">"Servers"</h2>
+                            <h2 id="servers">"Servers"</h2><span class="meta">{move || servers.rows.with(|rows| server_words(rows.as_deref().unwrap_or_default()))}</span>
                             <span class="push"><a class="link" href="/hardware">"Hardware"</a></span>
                         </div>
                         {when_there(
@@ -110,6 +104,7 @@ pub fn Dashboard() -> impl IntoView {
                             move |list| servers_table(&list, now),
                         )}
                     </section>
+                    </Show>
                 </div>
             </div>
         </div>
@@ -121,9 +116,9 @@ pub fn Dashboard() -> impl IntoView {
 #[component]
 fn Leaders() -> impl IntoView {
     let org = Page::expect().org_now();
-    let lines = CATEGORIES.iter().filter_map(|category| Some((category, column(category.metric)?))).map(|(category, c)| {
-        let request = format!("/api/v_leaderboard?category=eq.{}&limit=1", category.category);
-        let best = use_rows(move || Some(request.clone()));
+    let asked = CATEGORIES.iter().zip(first_page::LEADERS);
+    let lines = asked.filter_map(|(category, asked)| Some((asked, column(category.metric)?))).map(|(asked, c)| {
+        let best = use_rows(move || Some(asked.path.into()));
         if !org.is_empty() {
             keep_live(best, vec![format!("{org}:job")], |_, _| false, |e| e.event_type == "job.completed" || e.event_type.starts_with("quality."));
         }
@@ -167,7 +162,7 @@ fn nothing_runs() -> AnyView {
     .into_any()
 }
 
-fn running_words(rows: &[Row]) -> String {
+fn running_words(rows: &[Row], kilowatts: Option<f64>) -> String {
     let running: Vec<&Row> = rows.iter().filter(|r| is_running(r)).collect();
     let queued = rows.len() - running.len();
     let mut hosts: Vec<String> = running.iter().map(|r| r.text("hostname")).collect();
@@ -187,7 +182,25 @@ fn running_words(rows: &[Row]) -> String {
     if queued > 0 {
         words.push(format!("{queued} queued"));
     }
-    words.join(", ")
+    let words = words.join(", ");
+    match kilowatts {
+        Some(power) => format!("{words} · total {} kW", maybe(Some(power))),
+        None => words,
+    }
+}
+
+/// How many servers are in which state, the commonest word first.
+fn server_words(servers: &[Row]) -> String {
+    let states: Vec<String> = servers.iter().map(|s| s.text("state").replace('_', " ")).collect();
+    let mut counted: Vec<(usize, &String)> = Vec::new();
+    for state in &states {
+        match counted.iter_mut().find(|(_, known)| *known == state) {
+            Some((n, _)) => *n += 1,
+            None => counted.push((1, state)),
+        }
+    }
+    counted.sort_by_key(|(n, _)| std::cmp::Reverse(*n));
+    counted.into_iter().map(|(n, state)| format!("{n} {state}")).collect::<Vec<_>>().join(", ")
 }
 
 fn ended_table(jobs: &[Row], results: Rows, now: RwSignal<f64>) -> AnyView {
@@ -245,13 +258,21 @@ fn ended_table(jobs: &[Row], results: Rows, now: RwSignal<f64>) -> AnyView {
     .into_any()
 }
 
-fn flagged(results: &[Row], now: RwSignal<f64>) -> AnyView {
+/// Results that are doubted, each with what its newest doubt says.
+fn flagged(results: &[Row], doubts: Rows, now: RwSignal<f64>) -> AnyView {
     let doubted: Vec<AnyView> = results
         .iter()
         .map(|row| {
             let rules = row.list("flags").iter().map(|r| r.replace('_', " ")).collect::<Vec<_>>().join(", ");
             let words = if rules.is_empty() { "doubted".to_owned() } else { rules };
             let ended = row.millis("finished_at");
+            let job = row.text("job");
+            let message = move || {
+                doubts.rows.with(|doubts| {
+                    let found = doubts.iter().flatten().find(|doubt| doubt.text("job") == job)?;
+                    Some(format!(" · {}", found.maybe_text("message")?))
+                })
+            };
             view! {
                 <li>
                     <p class="command-head">
@@ -262,7 +283,7 @@ fn flagged(results: &[Row], now: RwSignal<f64>) -> AnyView {
                         </span>
                         <span class="meta">{ended.map(|at| move || moment(at, now.get()))}</span>
                     </p>
-                    <p class="meta key">{format!("{} / run {}", row.text("workload_code"), row.text("run_number"))}</p>
+                    <p class="meta"><span class="key">{format!("{} / run {}", row.text("workload_code"), row.text("run_number"))}</span>{message}</p>
                 </li>
             }
             .into_any()

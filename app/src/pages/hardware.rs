@@ -164,7 +164,7 @@ fn Server(servers: Rows, key: String, now: RwSignal<f64>, maintain: Callback<Str
             let why = row.is("maintenance").then(|| row.text("maintenance_reason"));
             view! {
                 {server_state(&row.text("state"))}
-                {why.map(|why| view! { " "<span class="status" data-status="flagged" data-testid="in-maintenance" title="no new job goes there until it ends">{format!("maintenance: {why}")}</span> })}
+                {why.map(|why| view! { " "<span class="status status-words" data-status="flagged" data-testid="in-maintenance" title="no new job goes there until it ends">{format!("maintenance: {why}")}</span> })}
             }
         })
     };
@@ -178,9 +178,9 @@ fn Server(servers: Rows, key: String, now: RwSignal<f64>, maintain: Callback<Str
             <td class="number card-figure" data-label="Heartbeat">{move || seen.get().map_or_else(|| "never".to_owned(), |at| format!("{} ago", ago((now.get() - at) / 1000.0)))}</td>
             <td class="card-figure" data-label="Doing">{doing}</td>
             <td>{gpus}</td>
-            <td class="clip" title=move || cpu.get()>{move || cpu.get()}</td>
+            <td class="wrap">{move || cpu.get()}</td>
             <td class="number">{move || row.with(|row| maybe(row.number("ram_total_bytes").map(gigabytes)))}</td>
-            <td>{text("os")}</td>
+            <td class="wrap">{text("os")}</td>
             <td class="key">{text("agent_version")}</td>
             <td class="number">{move || row.with(|row| maybe(row.number("cost_per_hour_usd")))}</td>
             <Acts servers key row maintain/>

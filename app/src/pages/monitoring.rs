@@ -1,6 +1,7 @@
 //! Monitoring: every running job with its last minute, one of them watched closely, and the jobs that wait.
 
 use events::api::CancelStaleJobs;
+use events::first_page;
 use leptos::prelude::*;
 
 use super::job::Watch;
@@ -19,7 +20,7 @@ pub fn Monitoring() -> impl IntoView {
     let page = Page::expect();
     let org = page.org_now();
     let path = if org.is_empty() { "_".to_owned() } else { org };
-    let running = use_rows(|| Some("/api/v_jobs?status=eq.running&order=claimed_at.asc&limit=200".into()));
+    let running = use_rows(|| Some(first_page::WATCHED.path.into()));
     let waiting = use_rows(|| {
         Some("/api/v_jobs?status=in.(pending,queued)&order=position.asc,ordinal.asc&limit=200".into())
     });

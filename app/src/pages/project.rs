@@ -19,9 +19,9 @@ use crate::parts::states::{Empty, once_there, when_there};
 use crate::parts::{CommandButton, Done, PageHead, Status, swatch, tables};
 use crate::row::Row;
 use crate::state::colours::Kind;
+use crate::state::filters::percent;
 use crate::state::live;
 use crate::state::query::Query;
-use crate::state::report::percent;
 
 /// One project.
 #[component]

@@ -1,23 +1,23 @@
 //! A running job as a strip: progress, running throughput, GPU power.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
 use leptos::prelude::*;
 
 use crate::browser::now_ms;
 use crate::browser::page::Page;
 use crate::browser::remote::Rows;
-use crate::format::{ABSENT, count, duration, maybe, millis};
+use crate::format::{ABSENT, count, duration, maybe};
 use crate::parts::{AsOf, Progress, Spark, Status, swatch};
 use crate::row::Row;
 use crate::state::colours::Kind;
-use crate::state::job_feed::JobFeed;
-use crate::state::live::{job_of, share_done};
+use crate::state::live::share_done;
+use crate::state::minute::{Minute, Minutes};
 
 /// The last minute of every running job, by job.
 #[derive(Clone, Copy)]
 pub struct Feeds {
-    jobs: RwSignal<HashMap<String, JobFeed>>,
+    jobs: RwSignal<Minutes>,
     /// Whether the past is shown, of which nothing is said here.
     past: Option<AsOf>,
 }
@@ -33,30 +33,34 @@ impl Feeds {
         if self.past.is_some_and(AsOf::is_past) {
             return None;
         }
-        self.jobs.with(|feeds| feeds.get(job)?.running_throughput().last().map(|p| p.avg))
+        self.jobs.with(|jobs| jobs.of(job)?.tokens.last().copied())
+    }
+
+    /// What all GPUs of the jobs that run draw now, in kilowatts; nothing where none is read.
+    pub fn kilowatts(self) -> Option<f64> {
+        let watts = self.jobs.with(Minutes::watts);
+        (watts > 0.0).then_some(watts / 1000.0)
+    }
+
+    /// What a job's strip shows: another one whenever something of this job came.
+    fn minute(self, job: String) -> Memo<Option<Arc<Minute>>> {
+        let other =
+            |before: Option<&Option<Arc<Minute>>>, now: Option<&Option<Arc<Minute>>>| match (before, now) {
+                (Some(Some(before)), Some(Some(now))) => !Arc::ptr_eq(before, now),
+                (Some(None), Some(None)) => false,
+                _ => true,
+            };
+        Memo::new_with_compare(move |_| self.jobs.with(|jobs| jobs.of(&job)), other)
     }
 }
 
 /// Listens to events of these kinds of everything under an organisation, project or run.
 pub fn use_feeds(path: &str, kinds: &str) -> Feeds {
-    let feeds = RwSignal::new(HashMap::<String, JobFeed>::new());
+    let jobs = RwSignal::new(Minutes::default());
     Page::expect().live.listen(vec![format!("{path}:{kinds}")], move |events| {
-        feeds.try_update(|feeds| {
-            // By the clock of the log, not by the browser's.
-            let newest = events.iter().filter_map(|e| millis(&e.recorded_at.to_string())).fold(0.0, f64::max);
-            let old = newest - 60_000.0;
-            for event in events {
-                if let Some(job) = job_of(event) {
-                    let feed = feeds.entry(job).or_default();
-                    feed.fold(event);
-                    feed.keep_since(old, 60);
-                }
-            }
-            // A job that said nothing for a minute has no last minute.
-            feeds.retain(|_, feed| feed.heard_since(old));
-        });
+        jobs.try_update(|jobs| jobs.fold(events));
     });
-    Feeds { jobs: feeds, past: None }
+    Feeds { jobs, past: None }
 }
 
 /// The strips of running jobs.
@@ -68,7 +72,9 @@ pub fn Strips(
     feeds: Feeds,
 ) -> impl IntoView {
     let jobs = Memo::new(move |_| {
-        rows.all().iter().filter(|r| r.text("status") == "running").map(|r| r.text("job")).collect::<Vec<_>>()
+        rows.rows.with(|rows| {
+            rows.iter().flatten().filter(|row| is_running(row)).map(|row| row.text("job")).collect::<Vec<_>>()
+        })
     });
     view! {
         <ol class="strip-list" data-testid="running-jobs">
@@ -85,33 +91,13 @@ fn Strip(rows: Rows, feeds: Feeds, job: String) -> impl IntoView {
     let row = Memo::new(move |_| {
         rows.rows.with(|r| r.iter().flatten().find(|r| r.text("job") == name).cloned().unwrap_or_default())
     });
-    let key = job.clone();
-    let tokens = Memo::new(move |_| {
-        feeds.jobs.with(|f| {
-            f.get(&key)
-                .map(|f| f.running_throughput().iter().map(|p| p.avg).collect::<Vec<f64>>())
-                .unwrap_or_default()
-        })
-    });
-    let key = job.clone();
-    let power = Memo::new(move |_| {
-        feeds.jobs.with(|f| {
-            let feed = f.get(&key)?;
-            let gpus: Vec<f64> =
-                feed.sources("gpu", "power_w").iter().filter_map(|(_, l)| l.last()).map(|p| p.avg).collect();
-            (!gpus.is_empty()).then_some(gpus)
-        })
-    });
-    let key = job.clone();
-    let cpu = Memo::new(move |_| {
-        feeds.jobs.with(|f| {
-            let feed = f.get(&key)?;
-            let sockets = feed.sources("cpu", "utilization").len();
-            feed.newest_sum("cpu", "utilization").map(|sum| sum / sockets.max(1) as f64 * 100.0)
-        })
-    });
-    let key = job.clone();
-    let values = Memo::new(move |_| feeds.jobs.with(|f| f.get(&key).map_or(0, |feed| feed.taken)));
+    let minute = feeds.minute(job.clone());
+    let of = move |pick: fn(&Minute) -> Vec<f64>| {
+        Memo::new(move |_| minute.with(|minute| minute.as_deref().map(pick).unwrap_or_default()))
+    };
+    let (tokens, power) = (of(|minute| minute.tokens.clone()), of(|minute| minute.power.clone()));
+    let cpu = Memo::new(move |_| minute.with(|minute| minute.as_ref().and_then(|m| m.cpu)));
+    let values = Memo::new(move |_| minute.with(|minute| minute.as_ref().map_or(0, |m| m.values)));
     let start = row.get_untracked();
     let named = job.clone();
     let (colours, model) = (Page::expect().colours, start.text("model_code"));
@@ -154,13 +140,13 @@ fn Strip(rows: Rows, feeds: Feeds, job: String) -> impl IntoView {
                 <p class="cell-line"><span><b>{move || maybe(newest())}</b>" tok/s"</span></p>
             </div>
             <div class="strip-power">
-                {move || match power.get() {
-                    Some(gpus) => {
-                        let total: f64 = gpus.iter().sum();
-                        view! { <Bars values=gpus/><p class="cell-line"><span><b>{maybe(Some(total / 1000.0))}</b>" kW"</span></p> }.into_any()
-                    }
-                    None => view! { <p class="cell-line"><span>"CPU "<b>{cpu.get().map_or(ABSENT.to_owned(), |c| maybe(Some(c)))}</b>" %"</span></p> }.into_any(),
-                }}
+                <Show
+                    when=move || power.with(|gpus| !gpus.is_empty())
+                    fallback=move || view! { <p class="cell-line"><span>"CPU "<b>{move || cpu.get().map_or(ABSENT.to_owned(), |c| maybe(Some(c)))}</b>" %"</span></p> }
+                >
+                    <Bars values=power/>
+                    <p class="cell-line"><span><b>{move || maybe(Some(power.with(|gpus| gpus.iter().sum::<f64>()) / 1000.0))}</b>" kW"</span></p>
+                </Show>
             </div>
         </li>
     }
@@ -172,12 +158,30 @@ pub fn is_running(row: &Row) -> bool {
     row.text("status") == "running"
 }
 
+/// One bar a GPU: a single path, so that another second changes one attribute.
 #[component]
-fn Bars(values: Vec<f64>) -> impl IntoView {
+fn Bars(values: Memo<Vec<f64>>) -> impl IntoView {
+    let path = move || values.with(|values| bars(values));
+    view! { <svg class="spark" viewBox="0 0 70 32" width="70" height="32" aria-hidden="true"><path d=path></path></svg> }
+}
+
+/// The outlines of bars, 7 wide and 2 apart, of at most 32: 1,000 W are as high, more where a bar is more.
+fn bars(values: &[f64]) -> String {
     let most = values.iter().copied().fold(1000.0, f64::max);
-    let bars = values.into_iter().enumerate().map(|(i, v)| {
-        let height = v / most * 32.0;
-        view! { <rect x=(i * 9).to_string() y=format!("{:.1}", 32.0 - height) width="7" height=format!("{height:.1}")></rect> }
-    });
-    view! { <svg class="spark" viewBox="0 0 70 32" width="70" height="32" aria-hidden="true">{bars.collect_view()}</svg> }
+    let bar = |(nth, value): (usize, &f64)| {
+        let height = value / most * 32.0;
+        format!("M{} 32v-{height:.1}h7v{height:.1}z", nth * 9)
+    };
+    values.iter().enumerate().map(bar).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bars;
+
+    #[test]
+    fn a_bar_is_as_high_as_its_share_of_a_kilowatt() {
+        assert_eq!(bars(&[500.0, 1000.0]), "M0 32v-16.0h7v16.0zM9 32v-32.0h7v32.0z");
+        assert_eq!(bars(&[2000.0, 1000.0]), "M0 32v-32.0h7v32.0zM9 32v-16.0h7v16.0z");
+    }
 }

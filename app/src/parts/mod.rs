@@ -5,6 +5,7 @@ pub mod cancel;
 pub mod cells;
 mod command_button;
 mod copy_menu;
+mod export_menu;
 mod filter_chips;
 pub mod row_html;
 mod saved_views;
@@ -16,6 +17,7 @@ use leptos::prelude::*;
 pub use as_of::{AsOf, AsOfButton, AsOfSlider};
 pub use command_button::{CommandButton, Done};
 pub use copy_menu::{Copied, CopyMenu};
+pub use export_menu::ExportMenu;
 pub use filter_chips::{ChosenFilters, FilterChips, Filtered};
 pub use saved_views::SavedViews;
 

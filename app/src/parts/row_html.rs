@@ -173,6 +173,11 @@ fn attribute(html: &mut String, name: &str, value: &str) {
 
 /// Writes a text so that a browser reads it as that text, between tags and in quoted attributes.
 fn escape(html: &mut String, text: &str) {
+    // Nearly always there is nothing to escape.
+    if !text.bytes().any(|byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'')) {
+        html.push_str(text);
+        return;
+    }
     for character in text.chars() {
         match character {
             '&' => html.push_str("&amp;"),

@@ -1,8 +1,8 @@
 //! What the leaderboard is set to: category, filters, page, all in the URL, and what that asks of `v_leaderboard`. Who
 //! stands where, the control plane decides: it ranks what the reader may see and the filters leave.
 
+use super::filters::{filter_conditions, read_filters, write_filters};
 use super::query::Query;
-use super::report::{filter_conditions, read_filters, write_filters};
 
 /// What is ranked by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,10 +131,15 @@ impl Board {
 
     /// The request for this page of entries.
     pub fn request(&self) -> String {
+        let offset = (self.page - 1) * PAGE_SIZE;
+        format!("{}&limit={PAGE_SIZE}&offset={offset}", self.export_request())
+    }
+
+    /// The request for every entry that is filtered, for an export.
+    pub fn export_request(&self) -> String {
         let mut conditions = vec![self.ranked()];
         conditions.extend(filter_conditions(FILTERS, &self.filters));
-        let offset = (self.page - 1) * PAGE_SIZE;
-        format!("/api/v_leaderboard?{}&limit={PAGE_SIZE}&offset={offset}", conditions.join("&"))
+        format!("/api/v_leaderboard?{}", conditions.join("&"))
     }
 
     /// The request for the values there are to filter by.
@@ -158,6 +163,13 @@ mod tests {
             Board::default().request(),
             "/api/v_leaderboard?category=eq.throughput&simulated=is.false&limit=50&offset=0"
         );
+    }
+
+    #[test]
+    fn the_leaders_that_come_with_the_page_are_those_of_each_tab() {
+        for (category, asked) in CATEGORIES.iter().zip(events::first_page::LEADERS) {
+            assert_eq!(asked.path, format!("/api/v_leaderboard?category=eq.{}&limit=1", category.category));
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What the catalogue is set to, all in the URL: the list, what is looked for in it, the entry that is open, the two sets
 //! of engine arguments that are compared; and what that asks of the views.
 
+use super::filters::percent;
 use super::query::Query;
-use super::report::percent;
 
 /// A list of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

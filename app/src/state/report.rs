@@ -1,5 +1,6 @@
 //! What the Reporting table is set to: filters, sort, columns and page, all in the URL, and what that asks of the view.
 
+use super::filters::{filter_conditions, read_filters, toggle, write_filters};
 use super::limit::Limit;
 use super::order::{Order, is_better_higher};
 use super::query::{Query, as_of};
@@ -256,83 +257,13 @@ impl Report {
     /// The request for how many results there are as of the same position, whatever the filters.
     pub fn total_request(&self) -> String {
         let as_of = self.as_of.map(|position| format!("&as_of={position}")).unwrap_or_default();
-        format!("/api/v_benchmark_results?limit=1{as_of}")
+        format!("/api/v_benchmark_results?select=job&limit=1{as_of}")
     }
 
     /// The request for everything that is filtered, for an export.
     pub fn export_request(&self) -> String {
         format!("/api/v_benchmark_results?{}", self.conditions().join("&"))
     }
-}
-
-/// Filters of these columns in a view's dialect; several values of one column: any of them.
-pub fn filter_conditions(columns: &[(&str, &str)], filters: &[(String, String)]) -> Vec<String> {
-    let mut conditions = Vec::new();
-    for (column, _) in columns {
-        let values: Vec<&str> =
-            filters.iter().filter(|(c, _)| c == column).map(|(_, v)| v.as_str()).collect();
-        match values.as_slice() {
-            [] => {}
-            [one @ ("true" | "false")] => conditions.push(format!("{column}=is.{one}")),
-            [one] => conditions.push(format!("{column}=eq.{}", percent(one))),
-            several => conditions.push(any_of(column, several)),
-        }
-    }
-    conditions
-}
-
-/// Filters read from an address, each once: of these columns, each under its own word there.
-pub fn read_filters(columns: &[(&'static str, &str)], query: &Query) -> Vec<(String, String)> {
-    let mut filters: Vec<(String, String)> = Vec::new();
-    for (key, value) in query.pairs() {
-        if let Some((column, _)) = columns.iter().find(|(_, word)| *word == key)
-            && !filters.iter().any(|(c, v)| c == column && v == value)
-        {
-            filters.push(((*column).to_owned(), value.to_owned()));
-        }
-    }
-    filters
-}
-
-/// Writes filters over those of an address.
-pub fn write_filters(columns: &[(&str, &str)], filters: &[(String, String)], query: &mut Query) {
-    for (column, word) in columns {
-        query.set(word, None);
-        for (_, value) in filters.iter().filter(|(c, _)| c == column) {
-            query.push(word, value);
-        }
-    }
-}
-
-/// Adds a filter, or takes it away where it is set.
-pub fn toggle(filters: &mut Vec<(String, String)>, column: &str, value: &str) {
-    let before = filters.len();
-    filters.retain(|(c, v)| c != column || v != value);
-    if filters.len() == before {
-        filters.push((column.to_owned(), value.to_owned()));
-    }
-}
-
-/// A column that has any of these values, in the view's dialect: `model_code=in.("a","b")`.
-pub fn any_of<T: AsRef<str>>(column: &str, values: &[T]) -> String {
-    let quoted: Vec<String> = values
-        .iter()
-        .map(|v| format!("\"{}\"", v.as_ref().replace('\\', "\\\\").replace('"', "\\\"")))
-        .collect();
-    format!("{column}=in.{}", percent(&format!("({})", quoted.join(","))))
-}
-
-/// Percent-encodes a value of a request.
-pub fn percent(text: &str) -> String {
-    let mut written = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~/:".contains(&byte) {
-            written.push(byte as char);
-        } else {
-            written.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    written
 }
 
 #[cfg(test)]
@@ -345,6 +276,14 @@ mod tests {
         let mut query = Query::default();
         Report::default().write(&mut query);
         assert_eq!(query.write(), "");
+    }
+
+    #[test]
+    fn what_comes_with_the_page_is_what_a_fresh_table_asks() {
+        use events::first_page::{EVERYTHING, REPORTED};
+        let report = Report::default();
+        assert_eq!((REPORTED.path, REPORTED.counted), (report.page_request().as_str(), true));
+        assert_eq!((EVERYTHING.path, EVERYTHING.counted), (report.total_request().as_str(), true));
     }
 
     #[test]
@@ -380,7 +319,7 @@ mod tests {
         let report =
             Report::read(&Query::parse("?rows=all&columns=workload_code,ttft_p99_ms&sort=-ttft_p50_ms"));
         let request = report.chunk_request(2);
-        let end = ",ttft_p99_ms,ttft_p50_ms&order=ttft_p50_ms.desc.nullslast,job.asc&limit=100&offset=200";
+        let end = ",ttft_p99_ms,ttft_p50_ms&order=ttft_p50_ms.desc.nullslast,job.asc&limit=50&offset=100";
         assert!(request.ends_with(end), "{request}");
         assert_eq!(report.page_request(), report.chunk_request(0));
     }

@@ -11,15 +11,16 @@ pub struct Window {
     pub end: usize,
 }
 
-/// Rows drawn beyond each edge of what is seen.
-const BEYOND: usize = 20;
+/// Rows drawn beyond each edge of what is seen, where there is time.
+pub const BEYOND: usize = 12;
 
 impl Window {
-    /// Which of `total` rows of `row` pixels are seen in a box of `height` pixels scrolled down by `top`.
-    pub fn seen(total: usize, row: f64, top: f64, height: f64) -> Self {
+    /// Which of `total` rows of `row` pixels are seen in a box of `height` pixels scrolled down by `top`, and so many
+    /// `beyond` each edge.
+    pub fn seen(total: usize, row: f64, top: f64, height: f64, beyond: usize) -> Self {
         let first = ((top / row).floor().max(0.0) as usize).min(total);
         let rows = (height / row).ceil().max(0.0) as usize + 1;
-        Self { first: first.saturating_sub(BEYOND), end: first.saturating_add(rows + BEYOND).min(total) }
+        Self { first: first.saturating_sub(beyond), end: first.saturating_add(rows + beyond).min(total) }
     }
 
     /// The same, moved only every so many rows: most steps of a scroll then change nothing.
@@ -28,11 +29,11 @@ impl Window {
     }
 }
 
-/// Rows read at once.
-pub const CHUNK: usize = 100;
+/// Rows read at once: a screenful and some, so that what is in sight comes soon.
+pub const CHUNK: usize = 50;
 
 /// Chunks kept at most: what is far from sight is read again when it comes back.
-const MOST_CHUNKS: usize = 40;
+const MOST_CHUNKS: usize = 80;
 
 /// Where a chunk stands.
 #[derive(Debug)]
@@ -113,34 +114,37 @@ mod tests {
 
     #[test]
     fn a_hundred_thousand_lines_are_drawn_a_screenful_at_a_time() {
-        let window = Window::seen(100_000, 18.0, 900_000.0, 320.0);
+        let window = Window::seen(100_000, 18.0, 900_000.0, 320.0, BEYOND);
         assert!(
             window.first <= 50_000 && window.end >= 50_018 && window.end - window.first < 80,
             "{window:?}"
         );
-        assert_eq!(Window::seen(0, 18.0, 0.0, 320.0), Window::default());
-        assert_eq!(Window::seen(10, 18.0, 5_000.0, 320.0).end, 10);
+        assert_eq!(Window::seen(0, 18.0, 0.0, 320.0, BEYOND), Window::default());
+        assert_eq!(Window::seen(10, 18.0, 5_000.0, 320.0, BEYOND).end, 10);
     }
 
     #[test]
     fn a_chunk_is_asked_for_once_until_it_is_doubted_or_lost() {
         let mut chunks = Chunks::default();
-        let window = Window { first: 150, end: 230 };
+        let window = Window { first: CHUNK + CHUNK / 2, end: 2 * CHUNK + CHUNK / 2 };
         assert_eq!(chunks.ask(window), [1, 2]);
         assert!(chunks.ask(window).is_empty());
-        chunks.put(1, 100..200);
+        chunks.put(1, CHUNK..2 * CHUNK);
         chunks.lost(2);
         assert_eq!(chunks.ask(window), [2]);
-        assert_eq!((chunks.get(150).copied(), chunks.get(200).copied()), (Some(150), None));
+        assert_eq!(
+            (chunks.get(window.first).copied(), chunks.get(2 * CHUNK).copied()),
+            (Some(window.first), None)
+        );
         chunks.doubt();
         assert_eq!(chunks.ask(window), [1, 2]);
-        assert_eq!(chunks.get(150).copied(), Some(150), "what is there stays");
+        assert_eq!(chunks.get(window.first).copied(), Some(window.first), "what is there stays");
     }
 
     proptest! {
         #[test]
-        fn everything_seen_is_drawn(total in 0usize..200_000, top in 0.0f64..4_000_000.0, height in 0.0f64..2_000.0, step in 1usize..16) {
-            let window = Window::seen(total, 18.0, top, height);
+        fn everything_seen_is_drawn(total in 0usize..200_000, top in 0.0f64..4_000_000.0, height in 0.0f64..2_000.0, step in 1usize..16, beyond in 0usize..30) {
+            let window = Window::seen(total, 18.0, top, height, beyond);
             for window in [window, window.in_steps(step, total)] {
                 prop_assert!(window.first <= window.end || window.end == total);
                 for pixel in [top, top + height] {

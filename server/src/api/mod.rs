@@ -8,6 +8,7 @@ pub mod contract;
 pub mod edge;
 pub mod error;
 pub mod extract;
+mod first_page;
 pub mod health;
 pub mod history;
 pub mod html;

@@ -1,7 +1,9 @@
 //! The page: built files from one folder, from this origin, under a strict policy.
 //!
-//! Every path that is not a file is the page itself (`index.html`), so that a deep link opens what it names.
+//! Every path that is not a file is the page itself (`index.html`), so that a deep link opens what it names. With it go
+//! the part of the program that the address needs, and for whoever is signed in what the program asks first.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 use std::time::SystemTime;
@@ -17,6 +19,8 @@ use tower::ServiceExt as _;
 use tower_http::services::ServeDir;
 
 use super::error::{Failure, no_such_path, wrong_method};
+use super::{RequestContext, first_page};
+use crate::auth::Principal;
 use crate::state::AppState;
 
 /// Names that end so are files: what is missing of them is an error, not the page.
@@ -24,7 +28,12 @@ const FILES: &[&str] =
     &["js", "mjs", "wasm", "css", "map", "png", "svg", "ico", "webp", "woff2", "json", "txt", "webmanifest"];
 
 /// The handler of everything that no route names.
-pub async fn fallback(State(state): State<AppState>, request: Request) -> Response {
+pub async fn fallback(
+    State(state): State<AppState>,
+    principal: Principal,
+    context: RequestContext,
+    request: Request,
+) -> Response {
     let path = request.uri().path().to_owned();
     if path == "/api" || path.starts_with("/api/") {
         return no_such_path(&path).into_response();
@@ -33,6 +42,7 @@ pub async fn fallback(State(state): State<AppState>, request: Request) -> Respon
         return wrong_method(request.method().clone()).await.into_response();
     }
     let Some(dir) = state.config.page_dir.as_deref() else { return no_page().into_response() };
+    let (uri, headers) = (request.uri().clone(), request.headers().clone());
     if path != "/" && path != "/index.html" {
         let found = file(dir, request).await;
         if found.status() != StatusCode::NOT_FOUND {
@@ -44,7 +54,10 @@ pub async fn fallback(State(state): State<AppState>, request: Request) -> Respon
         }
     }
     match Index::read(dir) {
-        Ok(index) => index.into_response(),
+        Ok(index) => {
+            let answers = first_page::element(&state, &principal, context, &headers, &uri).await;
+            index.at(&path, answers)
+        }
         Err(error) => {
             tracing::error!(%error, dir = %dir.display(), "the page cannot be read");
             no_page().into_response()
@@ -81,12 +94,15 @@ fn names_its_content(name: &str) -> bool {
         .any(|part| part.len() >= 12 && part.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
+/// The files of each part of the program, by its name: written by the build beside the page.
+type Parts = BTreeMap<String, Vec<String>>;
+
 /// The page's HTML with the policy that allows exactly its own inline scripts.
 #[derive(Debug, Clone)]
 struct Index {
     html: String,
     policy: HeaderValue,
-    etag: HeaderValue,
+    parts: Parts,
 }
 
 type Cached = Option<(std::path::PathBuf, SystemTime, Index)>;
@@ -103,12 +119,15 @@ impl Index {
         {
             return Ok(index.clone());
         }
-        let index = Self::of(std::fs::read_to_string(&path)?);
+        // Without it every part is found all the same, once the program asks for it.
+        let parts = std::fs::read(dir.join("parts.json")).ok();
+        let parts = parts.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default();
+        let index = Self::of(std::fs::read_to_string(&path)?, parts);
         *cached = Some((path, modified, index.clone()));
         Ok(index)
     }
 
-    fn of(html: String) -> Self {
+    fn of(html: String, parts: Parts) -> Self {
         let hashes: String = inline_scripts(&html)
             .map(|script| format!(" 'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(script))))
             .collect();
@@ -119,24 +138,31 @@ impl Index {
              img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; manifest-src 'self'; worker-src 'self'; \
              base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
         );
-        let etag = format!("\"{}\"", hex::encode(&Sha256::digest(html.as_bytes())[..16]));
-        Self {
-            policy: HeaderValue::from_str(&policy).expect("base64 and ASCII"),
-            etag: HeaderValue::from_str(&etag).expect("hexadecimal"),
-            html,
-        }
+        Self { policy: HeaderValue::from_str(&policy).expect("base64 and ASCII"), html, parts }
     }
-}
 
-impl IntoResponse for Index {
-    fn into_response(self) -> Response {
-        let headers = [
-            (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
-            (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-            (header::CONTENT_SECURITY_POLICY, self.policy),
-            (header::ETAG, self.etag),
-        ];
-        (headers, self.html).into_response()
+    /// The page at an address, with the links to its part of the program, and the answers that go along.
+    fn at(&self, path: &str, answers: Option<String>) -> Response {
+        let files = events::first_page::part(path).and_then(|part| self.parts.get(part));
+        let links: String = files
+            .into_iter()
+            .flatten()
+            .map(|file| format!("<link rel=\"preload\" href=\"{file}\" as=\"fetch\" type=\"application/wasm\" crossorigin=\"anonymous\">"))
+            .collect();
+        let mut html = self.html.replacen("</head>", &format!("{links}</head>"), 1);
+        if let Some(answers) = &answers {
+            html = html.replacen("</body>", &format!("{answers}</body>"), 1);
+        }
+        let etag = format!("\"{}\"", hex::encode(&Sha256::digest(html.as_bytes())[..16]));
+        let mut response = html.into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+        headers.insert(header::CONTENT_SECURITY_POLICY, self.policy.clone());
+        // What a reader may see is nobody else's to keep.
+        let kept = if answers.is_some() { "no-store" } else { "no-cache" };
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(kept));
+        headers.insert(header::ETAG, HeaderValue::from_str(&etag).expect("hexadecimal"));
+        response
     }
 }
 
@@ -167,12 +193,40 @@ mod tests {
     fn the_policy_names_the_inline_scripts_and_no_others() {
         let html = r#"<script type="module">boot()</script><script src="a.js"></script><script>x</script>"#;
         assert_eq!(inline_scripts(html).collect::<Vec<_>>(), ["boot()", "x"]);
-        let policy = Index::of(html.to_owned()).policy;
+        let policy = Index::of(html.to_owned(), Parts::new()).policy;
         let policy = policy.to_str().unwrap();
         assert_eq!(policy.matches("'sha256-").count(), 2);
         assert!(policy.contains(&BASE64_STANDARD.encode(Sha256::digest("boot()"))));
         assert_eq!(policy.matches("'unsafe-inline'").count(), 1);
         assert!(policy.contains("style-src 'self'; style-src-attr 'unsafe-inline';"));
+    }
+
+    #[test]
+    fn an_address_comes_with_its_part_of_the_program() {
+        let parts = Parts::from([("compare".to_owned(), vec!["/app-1/split_compare.wasm".to_owned()])]);
+        let index = Index::of("<head></head><body></body>".to_owned(), parts);
+        let links = |path: &str| {
+            let index = index.clone();
+            let path = path.to_owned();
+            async move {
+                let body = axum::body::to_bytes(index.at(&path, None).into_body(), 10_000).await.unwrap();
+                String::from_utf8(body.to_vec()).unwrap().matches("/app-1/split_compare.wasm").count()
+            }
+        };
+        futures::executor::block_on(async {
+            assert_eq!((links("/reporting").await, links("/leaderboard").await), (1, 1));
+            assert_eq!((links("/").await, links("/hardware").await), (0, 0));
+        });
+    }
+
+    #[test]
+    fn what_a_reader_may_see_is_kept_by_nobody() {
+        let index = Index::of("<body></body>".to_owned(), Parts::new());
+        let kept = |answers: Option<&str>| {
+            let response = index.at("/", answers.map(str::to_owned));
+            response.headers()[header::CACHE_CONTROL].to_str().unwrap().to_owned()
+        };
+        assert_eq!((kept(None).as_str(), kept(Some("<i></i>")).as_str()), ("no-cache", "no-store"));
     }
 
     #[test]

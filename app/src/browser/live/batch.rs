@@ -43,8 +43,8 @@ impl Live {
             && !events.is_empty()
         {
             for (topics, listener) in listeners {
-                let its: Vec<EventView> =
-                    events.iter().filter(|e| topics.iter().any(|t| wants(t, &e.stream))).cloned().collect();
+                let its: Vec<&EventView> =
+                    events.iter().filter(|e| topics.iter().any(|t| wants(t, &e.stream))).collect();
                 if !its.is_empty() {
                     listener(&its);
                 }

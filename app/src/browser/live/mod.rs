@@ -57,7 +57,7 @@ enum Role {
     Follower,
 }
 
-type Listener = Rc<dyn Fn(&[EventView])>;
+type Listener = Rc<dyn Fn(&[&EventView])>;
 
 #[derive(Default)]
 struct Inner {
@@ -118,7 +118,7 @@ impl Live {
     }
 
     /// Listens to topics as long as the calling component lives.
-    pub fn listen(self, topics: Vec<String>, listener: impl Fn(&[EventView]) + 'static) {
+    pub fn listen(self, topics: Vec<String>, listener: impl Fn(&[&EventView]) + 'static) {
         let id = self.inner.try_update_value(|inner| {
             inner.next_id += 1;
             inner.listeners.push((inner.next_id, topics, Rc::new(listener)));

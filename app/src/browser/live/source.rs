@@ -5,7 +5,7 @@ use wasm_bindgen::prelude::*;
 
 use super::Live;
 use crate::browser::now_ms;
-use crate::state::report::percent;
+use crate::state::filters::percent;
 
 /// An open connection with its handlers; dropping it closes it.
 pub(super) struct Source {

@@ -16,7 +16,7 @@ use crate::browser::remote::{Rows, use_rows};
 use crate::row::Row;
 use crate::state::args_edit::{changes, written};
 use crate::state::catalogue_view::Against;
-use crate::state::report::percent;
+use crate::state::filters::percent;
 
 /// The form.
 #[component]

@@ -8,7 +8,7 @@ use crate::browser::page::Page;
 use crate::browser::remote::use_rows;
 use crate::row::Row;
 use crate::state::catalogue_view::Against;
-use crate::state::report::percent;
+use crate::state::filters::percent;
 
 /// The open set.
 #[component]

@@ -14,7 +14,7 @@ use crate::format::{ABSENT, counted};
 use crate::parts::states::{Skeleton, trouble_view};
 use crate::row::Row;
 use crate::state::catalogue_view::Against;
-use crate::state::report::any_of;
+use crate::state::filters::any_of;
 use crate::state::set_diff::{Line, known, side_by_side};
 
 /// Everything a set gives a value to, as the control plane names it.

@@ -19,9 +19,9 @@ use crate::browser::route::use_location;
 use crate::parts::PageHead;
 use crate::parts::states::Forbidden;
 use crate::row::Row;
+use crate::state::filters::percent;
 use crate::state::importing::Chosen;
 use crate::state::query::Query;
-use crate::state::report::percent;
 
 use self::shown::{faults, file_words, imported, preview, refused};
 

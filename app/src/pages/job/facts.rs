@@ -5,6 +5,7 @@ use leptos::prelude::*;
 use super::View;
 use crate::format::{clock, duration, maybe};
 use crate::parts::{CopyButton, command, shell};
+use crate::row::Row;
 
 #[component]
 pub(super) fn Commands(view: View) -> impl IntoView {
@@ -73,14 +74,9 @@ pub(super) fn Phases(view: View) -> impl IntoView {
             .into_iter()
             .find(|s| s.text("hostname") == job.text("hostname"))
             .unwrap_or_default();
-        let gpu = match server.whole("gpu_count") {
-            Some(n) if n > 0 => format!(
-                "{n} × {}, driver {}",
-                server.text("gpu_name"),
-                server.maybe_text("driver_version").unwrap_or_else(|| "unknown".into())
-            ),
-            _ => "none".to_owned(),
-        };
+        // What the result was measured on stands in it; before there is one, what the server has.
+        let measured = view.results.first().filter(|result| result.whole("gpu_count").is_some());
+        let gpu = gpus(measured.as_ref().unwrap_or(&server), server.maybe_text("driver_version"));
         let host = format!(
             "{} × {}, {} GB",
             maybe(server.number("cpu_sockets")),
@@ -104,10 +100,21 @@ pub(super) fn Phases(view: View) -> impl IntoView {
                 <table class="data-table keep-shape"><caption class="visually-hidden">"Phases"</caption><tbody>{lines}</tbody></table>
             </section>
             <section class="span-6" aria-labelledby="environment">
-                <div class="section-head"><h2 id="environment">"Environment"</h2></div>
+                <div class="section-head"><h2 id="environment">"Environment"</h2><span class="meta">"host, system and agent as the server is known now"</span></div>
                 <dl class="definitions definitions-section">{facts}</dl>
             </section>
         </div>
     }
     .into_any()
+}
+
+/// GPUs in words, with their driver where it is known.
+fn gpus(row: &Row, driver: Option<String>) -> String {
+    match row.whole("gpu_count") {
+        Some(n) if n > 0 => {
+            let driver = driver.map(|driver| format!(", driver {driver}")).unwrap_or_default();
+            format!("{n} × {}{driver}", row.text("gpu_name"))
+        }
+        _ => "none".to_owned(),
+    }
 }

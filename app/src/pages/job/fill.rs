@@ -8,9 +8,9 @@ use super::View;
 use crate::browser::api::{self, Trouble};
 use crate::browser::now_ms;
 use crate::browser::page::Page;
+use crate::state::filters::percent;
 use crate::state::job_feed::{JobFeed, Resolution};
 use crate::state::job_view::SOURCES;
-use crate::state::report::percent;
 
 /// Log lines of one request: read and folded well within a frame or two.
 const LINES_AT_ONCE: usize = 5000;

@@ -12,7 +12,7 @@ use crate::frame::drawer_href;
 use crate::parts::Status;
 use crate::parts::states::once_there;
 use crate::row::Row;
-use crate::state::report::percent;
+use crate::state::filters::percent;
 use crate::state::result_key::path_of;
 
 /// The imported result of a natural key, or that there is nothing of it.

@@ -8,7 +8,7 @@ use super::View;
 use crate::format::{clock, count, counted};
 use crate::state::job_feed::{Hits, LogLine, around, level};
 use crate::state::job_view::SOURCES;
-use crate::state::window::Window;
+use crate::state::window::{BEYOND, Window};
 
 /// The height of a line in the style sheet, pixels.
 const ROW: f64 = 18.0;
@@ -59,7 +59,7 @@ pub(super) fn Logs(view: View) -> impl IntoView {
     let total = Memo::new(move |_| feed.with(|f| source.with(|s| f.logs.get(s).map_or(0, Vec::len))));
     let window = Memo::new(move |_| {
         let Scrolled { top, height } = scrolled.get();
-        Window::seen(shown.get(), ROW, top, height)
+        Window::seen(shown.get(), ROW, top, height, BEYOND)
     });
     let drawn = move || {
         let Window { first, end } = window.get();

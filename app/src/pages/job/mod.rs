@@ -22,10 +22,10 @@ use crate::parts::cancel::Cancel;
 use crate::parts::states::once_there;
 use crate::parts::{AsOf, AsOfButton, AsOfSlider, PageHead, Status};
 use crate::row::Row;
+use crate::state::filters::percent;
 use crate::state::job_feed::JobFeed;
 use crate::state::job_view::JobView;
 use crate::state::live;
-use crate::state::report::percent;
 
 /// What the parts of the page share.
 #[derive(Clone, Copy)]

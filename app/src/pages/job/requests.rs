@@ -14,7 +14,7 @@ use crate::charts::waterfall;
 use crate::format::{count, counted, significant};
 use crate::parts::states::trouble_view;
 use crate::state::colours::Kind;
-use crate::state::report::percent;
+use crate::state::filters::percent;
 use crate::state::requests::{Requests, WINDOW};
 
 /// Bytes of a request log that are read. What lies behind is said to be missing, never left out in silence.
@@ -78,7 +78,7 @@ pub(super) fn Requested(view: View, org: String) -> impl IntoView {
         let job = view.jobs.rows.with_untracked(|r| r.iter().flatten().next().map(|j| j.text("job")));
         let of_job =
             |e: &EventView| e.payload.get("job").and_then(serde_json::Value::as_str) == job.as_deref();
-        if events.iter().any(of_job) {
+        if events.iter().any(|event| of_job(event)) {
             logs.reload_soon();
         }
     });

@@ -1,6 +1,7 @@
 //! Leaderboard: the best scenario of each workload and server, as the control plane ranks it. Category, filters and page
 //! are in the URL.
 
+mod entry;
 mod questions;
 
 use leptos::prelude::*;
@@ -8,13 +9,13 @@ use leptos::prelude::*;
 use crate::browser::address::Address;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows, use_rows_counted};
-use crate::format::{ABSENT, count, counted, full, maybe_count, significant};
+use crate::format::count;
 use crate::metrics::{Column, column};
 use crate::parts::states::{Empty, once_there};
-use crate::parts::{AsOf, AsOfButton, AsOfSlider, ChosenFilters, FilterChips, PageHead, swatch, tables};
+use crate::parts::{AsOf, AsOfButton, AsOfSlider, ChosenFilters, ExportMenu, FilterChips, PageHead};
 use crate::row::Row;
 use crate::state::board::{Board, CATEGORIES, FILTERS, PAGE_SIZE};
-use crate::state::colours::Kind;
+use crate::state::ranks::Scale;
 
 /// The settings, read from the URL, and the way to change them.
 #[derive(Clone, Copy)]
@@ -71,6 +72,7 @@ pub fn Leaderboard() -> impl IntoView {
         position: Signal::derive(move || settings.board.with(|b| b.as_of)),
         set: Callback::new(move |to| settings.choose(|b| b.as_of = to)),
     };
+    let export = Callback::new(move |()| settings.board.with_untracked(Board::export_request));
     let tabs = CATEGORIES.map(|category| {
         let href = address.link(move |query| {
             let mut board = Board::read(query);
@@ -91,6 +93,7 @@ pub fn Leaderboard() -> impl IntoView {
     view! {
         <PageHead title="Leaderboard" meta=move || words().into_any()>
             <AsOfButton as_of/>
+            <ExportMenu request=export name="benchtrail-leaderboard"/>
         </PageHead>
         <nav class="tabs" aria-label="Ranking">{tabs.collect_view()}</nav>
         <Filters settings entries/>
@@ -108,7 +111,7 @@ fn Filters(settings: Settings, entries: Rows) -> impl IntoView {
     let adding = RwSignal::new(false);
     let filters = Signal::derive(move || settings.board.with(|b| b.filters.clone()));
     let toggle = Callback::new(move |(column, value): (String, String)| {
-        settings.choose(|b| crate::state::report::toggle(&mut b.filters, &column, &value));
+        settings.choose(|b| crate::state::filters::toggle(&mut b.filters, &column, &value));
     });
     let counts =
         move || entries.total.get().map(|n| format!("{} ranked", count(n as i64))).unwrap_or_default();
@@ -181,11 +184,6 @@ fn nothing(settings: Settings) -> AnyView {
     .into_any()
 }
 
-/// The figures beside the one that is ranked by: those of the other categories.
-fn others(by: &'static Column) -> Vec<&'static Column> {
-    CATEGORIES.iter().filter(|c| c.metric != by.key).filter_map(|c| column(c.metric)).collect()
-}
-
 fn head(c: &'static Column) -> AnyView {
     view! { <th scope="col" class="number" title=c.definition()>{c.head()}" "<span class="unit">{c.unit()}</span></th> }
         .into_any()
@@ -195,13 +193,16 @@ fn head(c: &'static Column) -> AnyView {
 #[component]
 fn Ranks(settings: Settings, entries: Rows) -> impl IntoView {
     let by = Memo::new(move |_| settings.by());
+    // One scale for all intervals of the page.
+    let scale = Memo::new(move |_| entries.rows.with(|rows| Scale::of(rows.as_deref().unwrap_or_default())));
     let heads = move || {
         by.get().map(|c| {
             view! {
                 {head(c)}
-                <th scope="col" class="number" title="the 95 % interval over repeated runs">"95 % "<span class="unit">{c.unit()}</span></th>
+                <th scope="col" class="number" title="half the 95 % interval over repeated runs">"95 % "<span class="unit">{c.unit()}</span></th>
+                <th scope="col" class="optional">"Interval "<span class="unit">{move || scale.get().map(Scale::words)}</span></th>
                 <th scope="col" class="number optional">"Runs"</th>
-                {others(c).into_iter().map(head).collect_view()}
+                {entry::others(c).into_iter().map(head).collect_view()}
             }
         })
     };
@@ -213,9 +214,18 @@ fn Ranks(settings: Settings, entries: Rows) -> impl IntoView {
     let key = |(by, row): &(&'static Column, Row)| {
         format!("{}{}", by.key, serde_json::Value::Object(row.0.clone()))
     };
-    let leader = Memo::new(move |_| entries.first().filter(|row| row.whole("rank") == Some(1)));
+    // The first of all, and by how much it is ahead of the next.
+    let leader = Memo::new(move |_| {
+        entries.rows.with(|rows| {
+            let mut rows = rows.iter().flatten();
+            let first = rows.next().filter(|row| row.whole("rank") == Some(1))?;
+            let second = rows.next().and_then(|row| row.number("value")).filter(|value| *value > 0.0);
+            let ahead = first.number("value").zip(second).map(|(first, second)| first / second - 1.0);
+            Some((first.clone(), ahead))
+        })
+    });
     view! {
-        {move || leader.get().zip(by.get()).map(|(first, by)| hero(&first, by))}
+        {move || leader.get().zip(by.get()).map(|((first, ahead), by)| entry::hero(&first, ahead, by))}
         <div class="table-scroll below">
             <table class="data-table" data-testid="leaderboard">
                 <caption class="visually-hidden">"Leaderboard"</caption>
@@ -233,130 +243,12 @@ fn Ranks(settings: Settings, entries: Rows) -> impl IntoView {
                 </thead>
                 <tbody>
                     <For each=lines key=key let:entry>
-                        {line(&entry.1, entry.0)}
+                        {entry::line(&entry.1, entry.0, scale)}
                     </For>
                 </tbody>
             </table>
         </div>
         <Foot settings entries/>
-    }
-    .into_any()
-}
-
-/// The first of the ranking, at large.
-fn hero(first: &Row, by: &'static Column) -> AnyView {
-    let facts = [
-        ("Framework", framework(first)),
-        ("Precision", first.maybe_text("quantization").unwrap_or_else(|| "as published".into())),
-        ("Server", server(first)),
-        ("Traffic", first.text("scenario_code")),
-        ("Runs", counted(first.whole("runs").unwrap_or(1), "run")),
-    ];
-    let shared =
-        first.is("shared").then(|| view! { <span class="meta">"shared: another's interval overlaps"</span> });
-    view! {
-        <section class="hero" aria-labelledby="leader" data-testid="hero">
-            <p class="hero-line">
-                <b id="leader">{swatch(Kind::Model, &first.text("model_code"))}{first.text("model_code")}</b>
-                {mean(first, by)}
-                <span class="meta">{by.unit()}</span>
-                {shared}
-            </p>
-            <dl class="run-facts">{facts.map(|(n, v)| view! { <div><dt>{n}</dt><dd class="key">{v}</dd></div> }).collect_view()}</dl>
-        </section>
-    }
-    .into_any()
-}
-
-fn framework(row: &Row) -> String {
-    match row.maybe_text("framework_code") {
-        Some(code) => format!("{code} {}", row.text("framework_version")),
-        None => ABSENT.to_owned(),
-    }
-}
-
-/// Where it ran; what was brought from elsewhere has no server here.
-fn server(row: &Row) -> String {
-    match row.maybe_text("hostname") {
-        Some(host) => format!("{}/{host}", row.text("config_code")),
-        None => "elsewhere".to_owned(),
-    }
-}
-
-/// The mean that is ranked by, with the proof of the newest run that is in it.
-fn mean(row: &Row, by: &'static Column) -> AnyView {
-    let Some(value) = row.number("value") else {
-        return view! { <span class="quiet">{ABSENT}</span> }.into_any();
-    };
-    let runs = row.whole("runs").unwrap_or(1);
-    let job = row.text("job");
-    let title = if runs > 1 {
-        format!("{}: the mean of {runs} runs; show what made the newest one", full(value))
-    } else {
-        format!("{}: show what made this number", full(value))
-    };
-    let explained = tables::is_explained(&job, by.key);
-    view! {
-        <a
-            href=tables::proof_href(&job, by.key)
-            data-noscroll=""
-            title=title
-            data-testid="figure"
-            data-metric=by.key
-            data-value=full(value)
-            aria-current=move || explained.get().then_some("true")
-        >
-            {significant(value)}
-        </a>
-    }
-    .into_any()
-}
-
-/// An entry.
-fn line(row: &Row, by: &'static Column) -> AnyView {
-    let shared = row.is("shared");
-    let rank = format!("{}{}", if shared { "=" } else { "" }, maybe_count(row.whole("rank")));
-    let why = if shared { "its interval overlaps with another's: nobody knows who is better" } else { "" };
-    let interval = match row.number("interval_half") {
-        Some(half) => view! { <span title=format!("half the interval: {}", full(half))>{format!("±{}", significant(half))}</span> }.into_any(),
-        None => view! { <span title="ran once: repeat the run for an interval">{ABSENT}</span> }.into_any(),
-    };
-    let cells =
-        others(by).into_iter().enumerate().map(|(nth, c)| tables::cell(row, c, nth == 0)).collect_view();
-    let path = row.named_job_path();
-    let marks = marks(row);
-    view! {
-        <tr data-testid="entry" data-rank=row.text("rank") data-href=path.clone() tabindex="-1">
-            <td class="number card-figure" data-label="Rank" title=why>{rank}</td>
-            <th scope="row" class="card-title"><a class="key" href=path.clone()>{swatch(Kind::Model, &row.text("model_code"))}{row.text("workload_code")}</a>{marks}</th>
-            <td><span class="key">{framework(row)}</span></td>
-            <td class="optional">{row.maybe_text("quantization").unwrap_or_else(|| ABSENT.into())}</td>
-            <td title=server(row)>{tables::words(row, "gpu_name")}</td>
-            <td class="key">{row.text("scenario_code")}</td>
-            <td class="number optional">{maybe_count(row.whole("concurrency"))}</td>
-            <td class="number card-figure strong" data-label=by.head() data-unit=by.unit()>{mean(row, by)}</td>
-            <td class="number quiet">{interval}</td>
-            <td class="number optional">{maybe_count(row.whole("runs"))}</td>
-            {cells}
-        </tr>
-    }
-    .into_any()
-}
-
-/// What is to be known of an entry beside its place.
-fn marks(row: &Row) -> AnyView {
-    let mark = |status: &'static str, words: String| view! { " "<span class="status" data-status=status>{words}</span> };
-    let doubted = row.whole("doubted_runs").filter(|n| *n > 0).map(|n| {
-        let words = if row.is("suspicious") {
-            format!("{} counted", counted(n, "doubted run"))
-        } else {
-            format!("{} left out", counted(n, "doubted run"))
-        };
-        mark("flagged", words)
-    });
-    view! {
-        {row.is("simulated").then(|| mark("simulated", "simulated".to_owned()))}
-        {doubted}
     }
     .into_any()
 }

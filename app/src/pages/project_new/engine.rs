@@ -9,7 +9,7 @@ use super::draft::{Draft, written};
 use super::{Card, workload::Choices};
 use crate::browser::remote::use_rows;
 use crate::row::Row;
-use crate::state::report::percent;
+use crate::state::filters::percent;
 
 /// An engine argument that is in force, and differs from the framework's default.
 #[derive(Debug, Clone, PartialEq)]

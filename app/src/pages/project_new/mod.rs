@@ -25,9 +25,9 @@ use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
 use crate::parts::PageHead;
 use crate::parts::states::Forbidden;
+use crate::state::filters::percent;
 use crate::state::live;
 use crate::state::query::Query;
-use crate::state::report::percent;
 
 /// What the form holds; copied freely.
 #[derive(Clone, Copy)]

@@ -14,7 +14,7 @@ use crate::browser::remote::{Rows, use_rows};
 use crate::format::{ABSENT, count, counted, duration, maybe_count};
 use crate::parts::{CopyButton, command, shell};
 use crate::state::estimate::{Estimate, estimate};
-use crate::state::report::percent;
+use crate::state::filters::percent;
 
 /// Asks for readiness a moment after the last change.
 pub(super) fn check_while_typing(form: Form, card: Card, servers: Rows) {

@@ -183,8 +183,10 @@ fn lines(rows: &[Row], y: &Column) -> Vec<Traffic> {
 
 fn saturation_figure(lines: &[Traffic], y: &Column) -> Figure {
     let (name, unit) = (y.name(), y.unit());
-    let mut figure =
-        concurrency::figure(lines, &Options { title: &name, unit, log: false, elbow: None, legend: true });
+    let mut figure = concurrency::figure(
+        lines,
+        &Options { title: &name, unit, metric: Some(y.key), log: false, elbow: None, legend: true },
+    );
     figure.legend =
         lines.iter().enumerate().map(|(place, line)| (line.name.clone(), Colour::nth(place))).collect();
     figure

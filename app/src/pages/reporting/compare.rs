@@ -12,8 +12,8 @@ use crate::parts::{swatch_of, tables};
 use crate::row::Row;
 use crate::state::colours::Colour;
 use crate::state::compare::{Cell, Comparison, Line, Side, two_sets};
+use crate::state::filters::any_of;
 use crate::state::job_feed::{JobFeed, Resolution};
-use crate::state::report::any_of;
 
 /// The comparison; nothing while nothing is picked.
 #[component]

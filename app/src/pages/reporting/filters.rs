@@ -1,13 +1,10 @@
-//! What is shown: filters, columns, and the export of exactly that.
+//! What is shown: filters and columns.
 
 use events::metrics::Direction;
 use leptos::prelude::*;
-use wasm_bindgen_futures::spawn_local;
 
 use super::Settings;
-use crate::browser::api::{self, Trouble};
 use crate::browser::remote::{Rows, use_rows};
-use crate::browser::save_blob;
 use crate::format::count;
 use crate::metrics::{RESULT_COLUMNS, column};
 use crate::parts::{ChosenFilters, FilterChips, Filtered};
@@ -159,53 +156,4 @@ pub(super) fn ColumnChooser(settings: Settings) -> impl IntoView {
             </div>
         </details>
     }
-}
-
-/// What an export can be: media type, ending, word.
-const EXPORTS: [(&str, &str, &str); 3] = [
-    ("text/csv", "csv", "CSV"),
-    ("application/x-ndjson", "ndjson", "NDJSON, a result a line"),
-    ("application/vnd.apache.parquet", "parquet", "Parquet, with its own types"),
-];
-
-/// Everything that is filtered, every column, as a file.
-#[component]
-pub(super) fn Export(settings: Settings) -> impl IntoView {
-    // The ending of what is being read, and why the last export failed.
-    let busy = RwSignal::new(None::<&'static str>);
-    let trouble = RwSignal::new(None::<Trouble>);
-    let start = move |media_type: &'static str, ending: &'static str| {
-        if busy.get_untracked().is_some() {
-            return;
-        }
-        busy.set(Some(ending));
-        trouble.set(None);
-        let request = settings.report.with_untracked(Report::export_request);
-        spawn_local(async move {
-            match api::export(&request, media_type).await {
-                Ok(file) => save_blob(&format!("benchtrail-results.{ending}"), &file),
-                Err(error) => {
-                    trouble.try_set(Some(error));
-                }
-            }
-            busy.try_set(None);
-        });
-    };
-    let entries = EXPORTS.map(|(media_type, ending, word)| {
-        view! {
-            <button type="button" class="menu-entry" data-testid=format!("export-{ending}") on:click=move |_| start(media_type, ending)>
-                {move || if busy.get() == Some(ending) { "Exporting" } else { word }}
-            </button>
-        }
-    });
-    view! {
-        <details class="menu" data-testid="export">
-            <summary class="button" title="exactly what is filtered, every column">"Export"</summary>
-            <div class="menu-box">
-                {entries.collect_view()}
-                {move || trouble.get().map(|t| view! { <p role="alert"><span class="status" data-status="failed">{t.error.message}</span></p> })}
-            </div>
-        </details>
-    }
-    .into_any()
 }

@@ -9,9 +9,9 @@ use crate::parts::swatch_of;
 use crate::row::Row;
 use crate::state::colours::Colour;
 use crate::state::compare::Side;
+use crate::state::filters::percent;
 use crate::state::job_view::SOURCES;
 use crate::state::log_diff::{LogDiff, MOST_LINES, Of, Piece};
-use crate::state::report::percent;
 
 /// Lines drawn at once.
 const MOST_DRAWN: usize = 400;

@@ -1,5 +1,8 @@
 //! All results in one long table: only the rows in sight are drawn, and read in chunks as they come in sight.
 
+use std::rc::Rc;
+use std::time::Duration;
+
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
@@ -11,19 +14,21 @@ use crate::browser::static_rows::Wanted;
 use crate::parts::row_html::Look;
 use crate::row::Row;
 use crate::state::report::Report;
-use crate::state::window::{Chunks, Window};
+use crate::state::window::{BEYOND, Chunks, Window};
 
 /// The height of a row in the style sheet, pixels.
 const ROW: f64 = 28.0;
 /// The box is this high at most, pixels: without its style sheet it would be as high as all rows are.
 const MOST_SEEN: f64 = 4_000.0;
+/// How long what is in sight has the browser for itself.
+const SEEN_FIRST: Duration = Duration::from_millis(60);
 /// The window moves every so many rows.
 const STEP: usize = 8;
 
 /// What is read of the list, and what is seen of it.
 #[derive(Clone, Copy)]
 struct List {
-    chunks: StoredValue<Chunks<Row>>,
+    chunks: StoredValue<Chunks<Rc<Row>>, LocalStorage>,
     /// Another number whenever a chunk came.
     came: RwSignal<u64>,
     window: Memo<Window>,
@@ -46,7 +51,7 @@ fn read(view: View, list: List) {
             } else {
                 chunks.clear()
             }
-            chunks.put(0, first);
+            chunks.put(0, first.into_iter().map(Rc::new));
         });
         shown.set_value(now);
         list.came.update(|n| *n += 1);
@@ -65,7 +70,7 @@ fn read(view: View, list: List) {
                 }
                 let came = list.chunks.try_update_value(|chunks| match answer {
                     Ok((rows, _)) => {
-                        chunks.put(number, rows);
+                        chunks.put(number, rows.into_iter().map(Rc::new));
                         true
                     }
                     Err(_) => {
@@ -79,7 +84,7 @@ fn read(view: View, list: List) {
                     let again = move || {
                         list.came.try_update(|n| *n += 1);
                     };
-                    set_timeout(again, std::time::Duration::from_secs(2));
+                    set_timeout(again, Duration::from_secs(2));
                 }
             });
         }
@@ -93,11 +98,13 @@ pub(super) fn LongTable(view: View) -> impl IntoView {
     let lined = Lined::of(view);
     let total = Memo::new(move |_| view.results.total.get().unwrap_or(0));
     let scrolled = RwSignal::new((0.0, 800.0));
+    // Of another list what is in sight is drawn first, and what lies beyond once that is seen.
+    let beyond = RwSignal::new(0);
     let window = Memo::new(move |_| {
         let (top, height) = scrolled.get();
-        Window::seen(total.get(), ROW, top, height).in_steps(STEP, total.get())
+        Window::seen(total.get(), ROW, top, height, beyond.get()).in_steps(STEP, total.get())
     });
-    let list = List { chunks: StoredValue::new(Chunks::default()), came: RwSignal::new(0), window };
+    let list = List { chunks: StoredValue::new_local(Chunks::default()), came: RwSignal::new(0), window };
     read(view, list);
     let scroller = NodeRef::<leptos::html::Div>::new();
     let look = move || {
@@ -111,16 +118,35 @@ pub(super) fn LongTable(view: View) -> impl IntoView {
     Effect::new(move |before: Option<()>| {
         // Read, not only tracked: a memo that nobody reads hears of nothing.
         request.with(|_| ());
-        if let (Some(()), Some(list)) = (before, scroller.get_untracked()) {
-            list.set_scroll_top(0);
+        if before.is_none() {
+            return look();
         }
-        look();
+        // Once it is asked for: where the box stands costs a layout.
+        let begin = move || {
+            if let Some(list) = scroller.try_get_untracked().flatten() {
+                beyond.set(0);
+                list.set_scroll_top(0);
+                look();
+            }
+        };
+        set_timeout(begin, Duration::ZERO);
+    });
+    Effect::new(move |_| {
+        list.came.track();
+        if beyond.get_untracked() == 0 {
+            let draw_more = move || {
+                if beyond.try_get_untracked() == Some(0) {
+                    beyond.set(BEYOND);
+                }
+            };
+            set_timeout(draw_more, SEEN_FIRST);
+        }
     });
     let rows = move |show: &mut dyn FnMut(&[Wanted])| {
         list.came.track();
         let Window { first, end } = window.get();
         list.chunks.with_value(|chunks| {
-            let wanted = |nth| Wanted { nth: Some(nth), row: chunks.get(nth) };
+            let wanted = |nth| Wanted { nth: Some(nth), row: chunks.get(nth).cloned() };
             show(&(first..end).map(wanted).collect::<Vec<_>>());
         });
     };

@@ -10,12 +10,13 @@ mod table;
 use leptos::prelude::*;
 
 use crate::browser::address::Address;
-use crate::browser::is_small;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, use_rows, use_rows_counted};
+use crate::browser::{in_turns, is_small};
 use crate::parts::states::{Empty, once_there};
-use crate::parts::{AsOf, AsOfButton, AsOfSlider, PageHead, SavedViews};
-use crate::state::report::{Report, any_of};
+use crate::parts::{AsOf, AsOfButton, AsOfSlider, ExportMenu, PageHead, SavedViews};
+use crate::state::filters::any_of;
+use crate::state::report::Report;
 use crate::state::report_view::ReportView;
 use crate::state::result_key::stream_of;
 
@@ -115,20 +116,22 @@ pub fn Reporting() -> impl IntoView {
             });
         }),
     };
+    let turn = in_turns(1);
+    let export = Callback::new(move |()| settings.report.with_untracked(Report::export_request));
     view! {
         <PageHead title="Reporting" meta=|| "every result you may see, filtered, compared and provable".into_any()>
             <SavedViews path="/reporting"/>
             <AsOfButton as_of/>
             <filters::ColumnChooser settings/>
             <table::CopyTable view/>
-            <filters::Export settings/>
+            <ExportMenu request=export name="benchtrail-results"/>
         </PageHead>
         <filters::Filters settings results=view.results everything=view.everything/>
         <AsOfSlider as_of/>
         <Pill view/>
         {once_there(view.results, 10, move || nothing(settings), move || results(view))}
         // Below the table, and so after it: nothing jumps when its rows come.
-        <Show when=move || view.results.rows.with(Option::is_some)>
+        <Show when=move || { turn.get() > 0 && view.results.rows.with(Option::is_some) }>
             <div class="grid report-lower">
                 <charts::Charts view/>
                 <compare::Compare view/>

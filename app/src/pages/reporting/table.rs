@@ -1,5 +1,7 @@
 //! The table of results: sorted by a click, picked for comparison, every number with its proof.
 
+use std::rc::Rc;
+
 use leptos::prelude::*;
 
 use super::{Settings, View};
@@ -108,7 +110,7 @@ pub(super) fn Table(view: View) -> impl IntoView {
     let lined = Lined::of(view);
     let rows = move |show: &mut dyn FnMut(&[Wanted])| {
         view.results.rows.with(|rows| {
-            let wanted = |row| Wanted { nth: None, row: Some(row) };
+            let wanted = |row: &Row| Wanted { nth: None, row: Some(Rc::new(row.clone())) };
             show(&rows.iter().flatten().map(wanted).collect::<Vec<_>>());
         });
     };

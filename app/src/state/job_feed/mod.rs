@@ -161,12 +161,6 @@ impl JobFeed {
     pub fn heard_since(&self, at: f64) -> bool {
         self.ends().into_iter().chain(self.progress.last().map(|p| p.at)).any(|last| last >= at)
     }
-
-    /// The newest value of a metric summed over its sources.
-    pub fn newest_sum(&self, prefix: &str, metric: &str) -> Option<f64> {
-        let sources = self.sources(prefix, metric);
-        (!sources.is_empty()).then(|| sources.iter().filter_map(|(_, line)| line.last()).map(|p| p.avg).sum())
-    }
 }
 
 fn stamp(event: &EventView) -> f64 {

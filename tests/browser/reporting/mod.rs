@@ -1,5 +1,9 @@
 //! Reporting: what is picked, compared, zoomed and looked at in the past is in the address; numbers prove themselves.
 
+mod links;
+mod past;
+mod points;
+
 use serde_json::{Value, json};
 use support::browser::{Browser, DESKTOP};
 
@@ -30,24 +34,32 @@ async fn results_are_compared_explained_proved_and_shown_as_they_stood() {
     bound(&browser, &measured).await;
     compare(&browser).await;
     explain(&browser).await;
-    click_a_point(&browser).await;
+    points::click_a_point(&browser).await;
+    points::prove_from_a_table(&browser).await;
     export(&browser).await;
-    look_back(&browser, &measured).await;
-    look_back_at_a_run(&browser, &measured).await;
+    past::look_back(&browser, &measured).await;
+    past::look_back_at_a_run(&browser, &measured).await;
     prove(&browser).await;
     doubt(&browser).await;
     save_views(&browser).await;
-    links_open_the_same_view(&browser, &measured).await;
+    links::open_the_same_view(&browser, &measured).await;
     assert_eq!(browser.console_errors().await, Vec::<String>::new(), "errors in the browser's console");
     browser.close().await;
 }
 
-/// What the page shows is read once: the stream goes on from where the session stood when it was asked.
+/// What came with the page is not asked for, and what it shows is read once: the stream goes on from where the session stood.
 async fn read_once(browser: &Browser) {
     let live = "return document.querySelector('[data-testid=live]').dataset.state";
     becomes(browser, "the stream at the head", live, json!("live")).await;
     let read = "return performance.getEntriesByType('resource').filter(r => r.name.includes('v_benchmark_results') && r.name.includes('limit=50')).length";
+    assert_eq!(browser.run(read, json!([])).await, json!(0), "readings of what came with the page");
+    let session =
+        "return performance.getEntriesByType('resource').filter(r => r.name.endsWith('/api/session')).length";
+    assert_eq!(browser.run(session, json!([])).await, json!(0), "readings of who reads");
+    visit(browser, "/reporting?sort=ttft_p50_ms").await;
+    becomes(browser, "the stream at the head", live, json!("live")).await;
     assert_eq!(browser.run(read, json!([])).await, json!(1), "readings of the page of results");
+    visit(browser, "/reporting").await;
 }
 
 /// Rows are written once: what changes elsewhere leaves them, their links and the keyboard as they are.
@@ -172,45 +184,6 @@ async fn save_views(browser: &Browser) {
     becomes(browser, "no view in the list", entries, json!([])).await;
 }
 
-/// A run and a job as they stood when the second of three jobs had its result.
-async fn look_back_at_a_run(browser: &Browser, measured: &Measured) {
-    let of_run = "workload_code=eq.fast&run_number=eq.1";
-    let results = format!("/api/v_benchmark_results?{of_run}&order=position.asc&select=position");
-    let second = measured.admin.rows(&results).await[1]["position"].as_i64().expect("a position");
-    let jobs = format!("/api/v_jobs?{of_run}&order=ordinal.asc&select=status&as_of={second}");
-    let then: Vec<Value> = measured.admin.rows(&jobs).await.iter().map(|j| j["status"].clone()).collect();
-    assert!(then.iter().any(|status| status != "completed"), "{then:?}");
-    visit(browser, &format!("/projects/main/sizing/fast/1?as-of={second}")).await;
-    let statuses =
-        "return Array.from(document.querySelectorAll('[data-testid=job]')).map(j => j.dataset.status)";
-    becomes(browser, "the jobs as they stood", statuses, json!(then)).await;
-    let figures = "return document.querySelectorAll('[data-testid=job] [data-metric=ttft_p50_ms]').length";
-    becomes(browser, "the figures there were", figures, json!(2)).await;
-    browser.screenshot("run-as-of").await;
-    browser.click("as-of").await;
-    becomes(browser, "the jobs now", statuses, json!(["completed", "completed", "completed"])).await;
-    becomes(browser, "all figures", figures, json!(3)).await;
-
-    // The last job had not ended: no headline, and nothing of its telemetry after that.
-    visit(browser, &format!("/projects/{FAST}?as-of={second}")).await;
-    let status = "return document.querySelector('.page-head [data-testid=status]')?.dataset.status ?? null";
-    browser
-        .until(
-            "a job that has not ended",
-            &format!("const s = (() => {{ {status} }})(); return s && s !== 'completed'"),
-        )
-        .await;
-    let headline = "return document.querySelector('[data-testid=headline-output_tokens_per_second] [data-testid=figure]') === null";
-    becomes(browser, "no figure yet", headline, json!(true)).await;
-    browser.click("as-of").await;
-    becomes(browser, "the job now, doubted", status, json!("flagged")).await;
-    becomes(browser, "its figure", headline, json!(false)).await;
-    // Before the run there was none.
-    visit(browser, "/projects/main/sizing/fast/1?as-of=1").await;
-    let words = browser.text("empty").await;
-    assert!(words.contains("at this position of the log"), "{words}");
-}
-
 /// Two rows by keyboard and pointer, the pinned one first, and what differs between them.
 async fn compare(browser: &Browser) {
     for job in [FAST, SLOW] {
@@ -272,55 +245,6 @@ async fn compare(browser: &Browser) {
     browser.click("diff-none").await;
 }
 
-/// A click on a line's point under the shared hover opens the proof of the nearest point, not of the first line's.
-async fn click_a_point(browser: &Browser) {
-    visit(browser, "/projects/main/sizing/fast/1").await;
-    browser.until("the line", "return document.querySelector('[data-testid=chart-throughput] .figure-plot')?.data?.[0].x.length === 3").await;
-    browser
-        .run(
-            "document.querySelector('[data-testid=chart-throughput]').scrollIntoView({block: 'center'})",
-            json!([]),
-        )
-        .await;
-    let place = "const p = document.querySelector('[data-testid=chart-throughput] .figure-plot'), { xaxis, yaxis } = p._fullLayout, r = p.getBoundingClientRect(), t = p.data[0]; \
-        return [r.left + xaxis._offset + xaxis.d2p(t.x[1]), r.top + yaxis._offset + yaxis.d2p(t.y[1]), t.customdata[1]]";
-    let place = browser.run(place, json!([])).await;
-    for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
-        let event = json!({"type": kind, "x": place[0], "y": place[1], "button": if kind == "mouseMoved" { "none" } else { "left" }, "clickCount": 1});
-        browser.devtools("Input.dispatchMouseEvent", event).await;
-        if kind == "mouseMoved" {
-            browser.until("the hover", "return document.querySelector('[data-testid=chart-throughput] .hoverlayer')?.childElementCount > 0").await;
-        }
-    }
-    browser.see("proof").await;
-    let proof = "const q = new URL(location).searchParams; return ['job/' + q.get('job'), q.get('metric')]";
-    becomes(browser, "the point's proof", proof, json!([place[2], "output_tokens_per_second"])).await;
-    // The run's jobs in another order, in the address; a third click leaves them as they ran.
-    browser.click("close-drawer").await;
-    let jobs = "return Array.from(document.querySelectorAll('[data-testid=job]')).map(j => Number(/c(\\d+)-/.exec(j.dataset.job)[1]))";
-    for (sort, wanted) in [
-        (json!("-output_tokens_per_second"), json!([4, 2, 1])),
-        (json!("output_tokens_per_second"), json!([1, 2, 4])),
-        (Value::Null, json!([1, 2, 4])),
-    ] {
-        browser.click_css("[data-sort=output_tokens_per_second]").await;
-        becomes(
-            browser,
-            "the order in the address",
-            "return new URL(location).searchParams.get('sort')",
-            sort,
-        )
-        .await;
-        becomes(browser, "the jobs in order", jobs, wanted).await;
-    }
-    // A number of the comparison leads to its proof as well.
-    visit(browser, &format!("/reporting?pick={FAST}&pick={SLOW}")).await;
-    browser.click_css(".compare .results tr:first-child td:nth-child(3) [data-testid=figure]").await;
-    becomes(browser, "the number's proof", proof, json!([format!("job/{SLOW}"), "output_tokens_per_second"]))
-        .await;
-    browser.click("close-drawer").await;
-}
-
 /// Exactly what is filtered, as a file of each kind.
 async fn export(browser: &Browser) {
     visit(browser, "/reporting?workload=slow").await;
@@ -380,30 +304,6 @@ async fn explain(browser: &Browser) {
     browser.click("close-drawer").await;
 }
 
-/// At an earlier position there were fewer results.
-async fn look_back(browser: &Browser, measured: &Measured) {
-    let rows = measured.admin.rows("/api/v_benchmark_results?order=position.asc&select=position").await;
-    let third = rows[2]["position"].as_i64().expect("a position");
-    visit(browser, &format!("/reporting?as-of={third}")).await;
-    becomes(
-        browser,
-        "three results",
-        "return document.querySelectorAll('[data-testid=result]').length",
-        json!(3),
-    )
-    .await;
-    browser.see("as-of-row").await;
-    browser.screenshot("as-of").await;
-    browser.click("as-of").await;
-    becomes(
-        browser,
-        "all results",
-        "return document.querySelectorAll('[data-testid=result]').length",
-        json!(8),
-    )
-    .await;
-}
-
 /// The proof is checked in the browser and copied as a file.
 async fn prove(browser: &Browser) {
     visit(browser, "/reporting").await;
@@ -440,103 +340,4 @@ async fn doubt(browser: &Browser) {
     browser.click("clear-submit").await;
     browser.find_css(&format!("{flag}[data-cleared=true]")).await;
     browser.click("close-drawer").await;
-}
-
-/// Copied links open the same view in a fresh browser: rows, chart, zoom, comparison, drawer.
-async fn links_open_the_same_view(browser: &Browser, measured: &Measured) {
-    let mut views = vec![
-        "/reporting?sort=-output_tokens_per_second&workload=fast".to_owned(),
-        format!(
-            "/reporting?sort=ttft_p50_ms&columns=workload_code,scenario_code,ttft_p50_ms&pick={FAST}&pick={SLOW}&pin={SLOW}&over=System~20RAM"
-        ),
-        "/reporting?run=2&tab=concurrency&y=requests_per_second&zoom=-0.2,1.5,0,200".to_owned(),
-        format!("/reporting?workload=slow&x=ttft_p99_ms&drawer=proof&job={SLOW}&metric=ttft_p50_ms"),
-    ];
-    let seen = format!(
-        "const rows = (() => {{ {ROWS} }})(); const chart = document.querySelector('[data-testid=chart-report] .figure-plot'); \
-         const text = id => document.querySelector(`[data-testid=${{id}}]`)?.textContent ?? null; \
-         if (!chart?.layout) return null; const round = r => r.map(n => Math.round(n * 1000)); \
-         return JSON.stringify([rows, Array.from(document.querySelectorAll('[data-sort]')).map(s => s.dataset.sort), \
-            document.querySelector('[aria-sort]')?.getAttribute('aria-sort') ?? null, round(chart.layout.xaxis.range), round(chart.layout.yaxis.range), \
-            Array.from(document.querySelectorAll('[data-testid=compared] a')).map(a => a.title), text('drawer-title'), text('calculation'), text('chart-words')])"
-    );
-    let head = measured.admin.rows("/api/v_events?order=position.desc&limit=1&select=position").await;
-    let head = head[0]["position"].as_i64().expect("a position");
-    views.extend((0..14).map(|nth| generated(nth, head)));
-    let fresh = measured.browser(DESKTOP).await;
-    for link in views {
-        visit(browser, &link).await;
-        visit(&fresh, &link).await;
-        // The comparison and the drawer come a moment after the rows.
-        let wanted = browser.until(&link, &stable(&seen)).await;
-        becomes(&fresh, &link, &seen, wanted.clone()).await;
-        let view: Value = serde_json::from_str(wanted.as_str().expect("text")).expect("JSON");
-        if let Some(zoom) = link.split("zoom=").nth(1).and_then(|rest| rest.split('&').next()) {
-            let ends = zoom
-                .split(',')
-                .take(2)
-                .map(|end| (end.parse::<f64>().expect("a number") * 1000.0).round() as i64);
-            assert_eq!(view[3], json!(ends.collect::<Vec<_>>()), "the zoom of {link}");
-        }
-    }
-    fresh.close().await;
-}
-
-/// The nth of a set of view states: each way of setting the view, in ever other combinations, the same in every run.
-fn generated(nth: usize, head: i64) -> String {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(nth as u64 + 1);
-    let mut any = |n: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 33) as usize % n
-    };
-    const METRICS: [&str; 5] =
-        ["output_tokens_per_second", "requests_per_second", "ttft_p50_ms", "ttft_p99_ms", "tpot_avg_ms"];
-    let mut words = Vec::new();
-    let (sort, down) = (METRICS[any(5)], ["", "-"][any(2)]);
-    words.push(format!("sort={down}{sort}"));
-    words.push(
-        ["workload=fast", "workload=slow", "run=1", "status=completed", "concurrency=1&concurrency=2"]
-            [any(5)]
-        .to_owned(),
-    );
-    if any(2) == 0 {
-        words.push(format!(
-            "columns=workload_code,scenario_code,{},{}",
-            METRICS[any(2)],
-            METRICS[2 + any(3)]
-        ));
-    }
-    words.push(format!(
-        "tab={}",
-        ["pareto", "concurrency", "model", "framework", "quantization", "hardware"][any(6)]
-    ));
-    words.push(format!("y={}", METRICS[any(5)]));
-    words.push(format!("x={}", METRICS[any(5)]));
-    if any(3) == 0 {
-        words.push(format!("zoom={},{},0,{}", -(any(5) as f64) / 10.0, 1 + any(4), 100 + any(300)));
-    }
-    words.extend(
-        [FAST, SLOW].into_iter().filter(|_| any(2) == 0).map(|job| format!("pick={job}")).collect::<Vec<_>>(),
-    );
-    if any(3) == 0 {
-        words.push(format!("pin={}", [FAST, SLOW][any(2)]));
-    }
-    if any(3) == 0 {
-        words.push(format!("drawer=proof&job={}&metric={}", [FAST, SLOW][any(2)], METRICS[any(5)]));
-    }
-    if any(3) == 0 {
-        words.push(format!("as-of={head}"));
-    }
-    format!("/reporting?{}", words.join("&"))
-}
-
-/// Yields a view once it holds all that its address names.
-fn stable(seen: &str) -> String {
-    format!(
-        "const v = (() => {{ {seen} }})(); if (!v) return null; const q = new URL(location).searchParams; const view = JSON.parse(v); \
-         const picked = new Set([...q.getAll('pick'), ...q.getAll('pin')]).size; \
-         return view[0].length > 0 && view[5].length === picked && (!q.has('drawer') || view[7]) && view[8] && v"
-    )
 }

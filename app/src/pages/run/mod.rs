@@ -1,5 +1,7 @@
 //! One run: its jobs fill in live; throughput and latency against concurrency grow point by point.
 
+mod jobs;
+
 use events::api::CancelRun;
 use leptos::prelude::*;
 
@@ -8,29 +10,29 @@ use crate::browser::address::Address;
 use crate::browser::now_ms;
 use crate::browser::remote::{Rows, keep_live_while, use_rows};
 use crate::charts::Figure;
-use crate::charts::concurrency::{self, Options, traffic};
+use crate::charts::concurrency::{self, Options};
 use crate::charts::saturation::{elbow, elbow_words, explain};
 use crate::charts::view::Chart;
-use crate::format::{ABSENT, count, maybe, moment};
+use crate::format::moment;
 use crate::metrics::column;
 use crate::parts::cancel::Cancel;
 use crate::parts::states::{Empty, once_there};
-use crate::parts::{AsOf, AsOfButton, AsOfSlider, PageHead, Status, swatch_of, tables};
+use crate::parts::{AsOf, AsOfButton, AsOfSlider, Copied, CopyMenu, ExportMenu, PageHead, Status, tables};
 use crate::row::Row;
-use crate::state::colours::Colour;
+use crate::state::copied::{self, Form};
+use crate::state::filters::percent;
 use crate::state::live;
-use crate::state::order::Order;
-use crate::state::report::percent;
 
-/// The measured columns of the jobs' table.
-const FIGURES: [&str; 7] = [
-    "output_tokens_per_second",
-    "ttft_p50_ms",
-    "ttft_p99_ms",
-    "tpot_avg_ms",
-    "interactivity_tps",
-    "gpu_power_avg_w",
-    "output_tokens_per_joule",
+/// The columns of a job that say what its run was started with.
+const FACTS: [&str; 8] = [
+    "model_code",
+    "framework_code",
+    "framework_version",
+    "quantization",
+    "engine_args",
+    "replicas",
+    "gpus_per_replica",
+    "tool_code",
 ];
 
 /// One run.
@@ -50,6 +52,8 @@ pub fn Run(org: String, project: String, workload: String, run: String) -> impl 
     let runs = use_rows(then(format!("/api/v_runs?{here}")));
     let jobs = use_rows(then(format!("/api/v_jobs?{here}&order=ordinal.asc&limit=1000")));
     let results = use_rows(then(format!("/api/v_benchmark_results?{here}&limit=1000")));
+    let all = format!("/api/v_benchmark_results?{here}");
+    let export = Callback::new(move |()| format!("{all}{}", untrack(|| as_of.condition())));
     let workloads = use_rows(ask(format!(
         "/api/v_workloads?org=eq.{}&project_code=eq.{}&workload_code=eq.{}",
         percent(&org),
@@ -81,7 +85,7 @@ pub fn Run(org: String, project: String, workload: String, run: String) -> impl 
             <Show when=now><Cancel what="run" rows=runs arguments=cancel.clone()/></Show>
         </PageHead>
         <AsOfSlider as_of/>
-        {once_there(runs, 8, move || not_there(as_of, "run", &key), move || view! { <Body jobs results workloads feeds/> }.into_any())}
+        {once_there(runs, 8, move || not_there(as_of, "run", &key), move || view! { <Body jobs results workloads feeds export/> }.into_any())}
     }
     .into_any()
 }
@@ -117,7 +121,14 @@ fn head_words(jobs: &[Row], run: Option<&Row>) -> String {
 }
 
 #[component]
-fn Body(jobs: Rows, results: Rows, workloads: Rows, feeds: Feeds) -> impl IntoView {
+fn Body(
+    jobs: Rows,
+    results: Rows,
+    workloads: Rows,
+    feeds: Feeds,
+    /// The request for the results, as a file.
+    export: Callback<(), String>,
+) -> impl IntoView {
     let throughput = Memo::new(move |_| throughput_figure(&merged(&jobs.all(), &results.all()), feeds));
     let latency = Memo::new(move |_| latency_figure(&merged(&jobs.all(), &results.all())));
     let saturation = Memo::new(move |_| {
@@ -131,15 +142,28 @@ fn Body(jobs: Rows, results: Rows, workloads: Rows, feeds: Feeds) -> impl IntoVi
             .map(|line| explain(line, "tok/s", p99.iter().find(|l| l.name == line.name)))
             .collect::<Vec<String>>()
     });
+    // What the run was started with, as its jobs have it: the workload may be another by now. Its prompts do not change.
+    let facts = Memo::new(move |_| {
+        let mut job = jobs.first()?;
+        job.0.retain(|column, _| FACTS.contains(&column.as_str()));
+        let prompts = workloads.first().and_then(|w| w.maybe_text("prompt_source_code"));
+        Some((job, prompts.unwrap_or_else(|| "synthetic English".to_owned())))
+    });
     // A click on a point opens its proof.
     let address = Address::here();
     let pick = move |metric: &'static str| {
         Callback::new(move |job: String| tables::open_proof(address, &job, metric))
     };
+    let copy = Callback::new(move |form: Form| -> Copied {
+        let keys = ["scenario_code", "status"].into_iter().chain(jobs::FIGURES).chain(["finished_at"]);
+        let columns: Vec<_> = keys.filter_map(column).collect();
+        let text = copied::table(&untrack(|| merged(&jobs.all(), &results.all())), &columns, form);
+        Box::pin(async move { Ok(text) })
+    });
     let (of_throughput, of_latency) = (pick("output_tokens_per_second"), pick("ttft_p99_ms"));
     view! {
         <Steps jobs/>
-        {move || workloads.first().map(|w| facts(&w))}
+        {move || facts.get().map(|(job, prompts)| run_facts(&job, &prompts))}
         <div class="grid grid-charts">
             <div class="span-6">
                 <Chart title="Output throughput" unit="tok/s ↑" figure=throughput pick=of_throughput height="high" testid="chart-throughput" words="The first point appears when the first job reports its progress."/>
@@ -155,8 +179,9 @@ fn Body(jobs: Rows, results: Rows, workloads: Rows, feeds: Feeds) -> impl IntoVi
             <div class="section-head">
                 <h2 id="jobs">"Jobs"</h2>
                 <span class="meta">"one after another on the server"</span>
+                <div class="actions"><CopyMenu text=copy/><ExportMenu request=export name="benchtrail-run"/></div>
             </div>
-            <JobsTable jobs results feeds/>
+            <jobs::JobsTable jobs results feeds/>
         </section>
     }
     .into_any()
@@ -199,7 +224,14 @@ fn throughput_figure(rows: &[Row], feeds: Feeds) -> Figure {
     });
     concurrency::figure(
         &lines,
-        &Options { title: "Output throughput", unit: "tok/s", log: false, elbow, legend: false },
+        &Options {
+            title: "Output throughput",
+            unit: "tok/s",
+            metric: Some("output_tokens_per_second"),
+            log: false,
+            elbow,
+            legend: false,
+        },
     )
 }
 
@@ -207,7 +239,14 @@ fn latency_figure(rows: &[Row]) -> Figure {
     let lines = concurrency::lines(rows, |row| row.number("ttft_p99_ms").map(|v| (v, false)));
     concurrency::figure(
         &lines,
-        &Options { title: "TTFT p99", unit: "ms", log: true, elbow: None, legend: false },
+        &Options {
+            title: "TTFT p99",
+            unit: "ms",
+            metric: Some("ttft_p99_ms"),
+            log: true,
+            elbow: None,
+            legend: false,
+        },
     )
 }
 
@@ -232,182 +271,33 @@ fn Steps(jobs: Rows) -> impl IntoView {
     }
 }
 
-fn facts(workload: &Row) -> AnyView {
-    let quantization = workload.maybe_text("quantization").map(|q| format!(" · {q}")).unwrap_or_default();
-    let engine = workload.value("engine_args").and_then(|v| v.as_object()).filter(|o| !o.is_empty()).map(
-        |arguments| {
+/// What stands above a run's charts. `prompts` is the workload's prompt source.
+fn run_facts(job: &Row, prompts: &str) -> AnyView {
+    let quantization = job.maybe_text("quantization").map(|q| format!(" · {q}")).unwrap_or_default();
+    let engine =
+        job.value("engine_args").and_then(|v| v.as_object()).filter(|o| !o.is_empty()).map(|arguments| {
             arguments
                 .iter()
                 .map(|(k, v)| format!("{k}={}", v.as_str().map_or_else(|| v.to_string(), str::to_owned)))
                 .collect::<Vec<_>>()
                 .join(" ")
-        },
-    );
+        });
+    let count = job.whole("replicas").unwrap_or(1);
+    let replicas = match job.whole("gpus_per_replica") {
+        Some(gpus) if gpus > 0 => format!("{count} × {gpus} GPU{}", if gpus == 1 { "" } else { "s" }),
+        _ => count.to_string(),
+    };
     let pairs = [
-        ("Model", workload.text("model_code")),
+        ("Model", job.text("model_code")),
         (
             "Framework",
-            format!(
-                "{} {}{quantization}",
-                workload.text("framework_code"),
-                workload.text("framework_version")
-            ),
+            format!("{} {}{quantization}", job.text("framework_code"), job.text("framework_version")),
         ),
         ("Engine arguments", engine.unwrap_or_else(|| "the framework's defaults".to_owned())),
-        ("Tool", workload.text("tool_code")),
-        (
-            "Prompts",
-            workload.maybe_text("prompt_source_code").unwrap_or_else(|| "synthetic English".to_owned()),
-        ),
+        ("Replicas", replicas),
+        ("Tool", job.text("tool_code")),
+        ("Prompts", prompts.to_owned()),
     ];
     let pairs = pairs.map(|(name, value)| view! { <div><dt>{name}</dt><dd class="key">{value}</dd></div> });
     view! { <dl class="run-facts">{pairs.collect_view()}</dl> }.into_any()
-}
-
-#[component]
-fn JobsTable(jobs: Rows, results: Rows, feeds: Feeds) -> impl IntoView {
-    let address = Address::here();
-    let order = Memo::new(move |_| address.query.with(|query| Order::read(query, &FIGURES)));
-    let keys = Memo::new(move |_| {
-        let jobs = jobs.all().iter().map(|j| j.text("job")).collect::<Vec<_>>();
-        let Some(order) = order.get() else { return jobs };
-        results.rows.with(|results| {
-            let results = results.as_deref().unwrap_or_default();
-            let value = |job: &String| results.iter().find(|r| r.text("job") == *job)?.number(&order.key);
-            order.arrange(jobs.into_iter().map(|job| {
-                let value = value(&job);
-                (job, value)
-            }))
-        })
-    });
-    // The lines' colours go by the order in which the traffic first appears, as in the charts.
-    let shapes = Memo::new(move |_| {
-        let mut shapes: Vec<String> = Vec::new();
-        for job in jobs.all() {
-            let shape = traffic(&job.text("scenario_code")).to_owned();
-            if !shapes.contains(&shape) {
-                shapes.push(shape);
-            }
-        }
-        shapes
-    });
-    let heads = FIGURES.into_iter().filter_map(column).map(|c| {
-        let sort = move || {
-            order.with(|o| {
-                let own = o.as_ref().filter(|o| o.key == c.key)?;
-                Some(if own.descending { "descending" } else { "ascending" })
-            })
-        };
-        let click = move |_| {
-            let next = order.with_untracked(|o| Order::clicked(o.as_ref(), c.key));
-            address.change(|query| Order::write(next.as_ref(), query));
-        };
-        view! {
-            <th scope="col" class="number" aria-sort=sort title=c.definition()>
-                <button type="button" class="sort" data-sort=c.key on:click=click>{c.head()}</button>" "<span class="unit">{c.unit()}</span>
-            </th>
-        }
-    });
-    view! {
-        <div class="table-scroll">
-            <table class="data-table" data-testid="jobs">
-                <caption class="visually-hidden">"Jobs of this run"</caption>
-                <thead>
-                    <tr>
-                        <th scope="col">"Job"</th>
-                        <th scope="col">"Status"</th>
-                        <th scope="col" class="number">"Requests"</th>
-                        {heads.collect_view()}
-                        <th scope="col" class="number">"Ended "<span class="unit">"UTC"</span></th>
-                    </tr>
-                </thead>
-                <tbody>
-                    <For each=move || keys.get() key=Clone::clone let:job>
-                        <JobLine jobs results feeds shapes job/>
-                    </For>
-                </tbody>
-            </table>
-        </div>
-        <p class="table-foot">
-            {move || format!("1–{0} of {0}", keys.with(Vec::len))}
-            <span class="push">"p99 underlined: fewer than 100 requests"</span>
-        </p>
-    }
-    .into_any()
-}
-
-#[component]
-fn JobLine(jobs: Rows, results: Rows, feeds: Feeds, shapes: Memo<Vec<String>>, job: String) -> impl IntoView {
-    let name = job.clone();
-    let row = Memo::new(move |_| {
-        jobs.rows.with(|r| r.iter().flatten().find(|r| r.text("job") == name).cloned().unwrap_or_default())
-    });
-    let name = job.clone();
-    let result = Memo::new(move |_| {
-        results.rows.with(|r| r.iter().flatten().find(|r| r.text("job") == name).cloned())
-    });
-    let start = row.get_untracked();
-    let shape = traffic(&start.text("scenario_code")).to_owned();
-    let colour = Colour::nth(shapes.get_untracked().iter().position(|s| *s == shape).unwrap_or(0));
-    // The job's own row says how it stands; the result knows of flags and simulation.
-    let marked = Signal::derive(move || {
-        let mut row = row.get();
-        if let Some(result) = result.get() {
-            for column in ["flags", "simulated", "suspicious"] {
-                if let Some(value) = result.value(column) {
-                    row.set(column, value.clone());
-                }
-            }
-        }
-        row
-    });
-    let requests = move || {
-        let row = row.get();
-        let total = row.whole("progress_total").or(row.whole("num_requests"));
-        match (row.text("status").as_str(), row.whole("progress_done"), total) {
-            ("running", Some(done), Some(total)) => {
-                view! { <span class="quiet">{format!("{} of {}", count(done), count(total))}</span> }
-                    .into_any()
-            }
-            ("completed", _, _) => result
-                .with(|r| r.as_ref().and_then(|r| r.whole("requests_succeeded")))
-                .or(total)
-                .map(count)
-                .into_any(),
-            (_, _, Some(total)) => view! { <span class="quiet">{count(total)}</span> }.into_any(),
-            _ => ABSENT.into_any(),
-        }
-    };
-    let figures = FIGURES.map(|key| {
-        let c = column(key);
-        let on_card = matches!(key, "output_tokens_per_second" | "ttft_p99_ms");
-        view! {
-            <td class="number" class:strong=key == "output_tokens_per_second" class:card-figure=on_card data-label=c.map(|c| c.head()) data-unit=c.map(|c| c.unit())>
-                {move || match result.get() {
-                    Some(result) => tables::figure(&result, key),
-                    None => {
-                        let row = row.get();
-                        let so_far = (key == "output_tokens_per_second" && row.text("status") == "running").then(|| feeds.tokens_now(&row.text("job"))).flatten();
-                        match so_far {
-                            Some(tokens) => view! { <span class="quiet" title="what the load generator said of the last ten seconds, not yet a result">{maybe(Some(tokens))}</span> }.into_any(),
-                            None => view! { <span class="quiet" title=tables::why_absent(&row, key)>{ABSENT}</span> }.into_any(),
-                        }
-                    }
-                }}
-            </td>
-        }
-    });
-    let ended = move || {
-        row.with(|r| r.millis("finished_at")).map_or_else(|| ABSENT.to_owned(), |at| moment(at, now_ms()))
-    };
-    view! {
-        <tr data-testid="job" data-job=job data-href=start.job_path() tabindex="-1" data-status=move || row.with(|r| r.text("status")) data-phase=move || row.with(|r| r.text("phase"))>
-            <th scope="row" class="card-title"><a class="key" href=start.job_path()>{swatch_of(colour)}{start.text("scenario_code")}</a></th>
-            <td class="card-figure" data-label="Status"><Status row=marked/></td>
-            <td class="number">{requests}</td>
-            {figures.collect_view()}
-            <td class="number">{ended}</td>
-        </tr>
-    }
-    .into_any()
 }
