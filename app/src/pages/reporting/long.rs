@@ -22,6 +22,8 @@ const ROW: f64 = 28.0;
 const MOST_SEEN: f64 = 4_000.0;
 /// How long what is in sight has the browser for itself.
 const SEEN_FIRST: Duration = Duration::from_millis(60);
+/// Rows read beyond what is drawn.
+const AHEAD: usize = 100;
 /// The window moves every so many rows.
 const STEP: usize = 8;
 
@@ -32,10 +34,14 @@ struct List {
     /// Another number whenever a chunk came.
     came: RwSignal<u64>,
     window: Memo<Window>,
+    total: Memo<usize>,
+    /// How many rows are drawn beyond what is in sight.
+    beyond: RwSignal<usize>,
 }
 
 /// Reads the chunks in sight. The first comes with the page's own request, which also says how many rows there are.
-fn read(view: View, list: List) {
+/// Another list begins with `begin`, before its first row is drawn: until then the one before stays where it is.
+fn read(view: View, list: List, begin: impl Fn() + 'static) {
     let settings = view.settings;
     let live = Page::expect().live;
     let request = move || settings.report.with_untracked(Report::page_request);
@@ -44,12 +50,16 @@ fn read(view: View, list: List) {
         view.results.read.track();
         let Some(first) = view.results.rows.get_untracked() else { return };
         let now = request();
+        // Another order or another filter is another list; the same request again is a change in it.
+        let other = shown.with_value(|before| *before != now);
+        if other {
+            begin();
+        }
         list.chunks.update_value(|chunks| {
-            // Another order or another filter is another list; the same request again is a change in it.
-            if shown.with_value(|before| *before == now) {
-                chunks.doubt()
-            } else {
+            if other {
                 chunks.clear()
+            } else {
+                chunks.doubt()
             }
             chunks.put(0, first.into_iter().map(Rc::new));
         });
@@ -59,7 +69,13 @@ fn read(view: View, list: List) {
     Effect::new(move |_| {
         list.came.track();
         let window = list.window.get();
-        let wanted = list.chunks.try_update_value(|chunks| chunks.ask(window)).unwrap_or_default();
+        // Further than is drawn, once what is in sight is there: what is scrolled to is then there in time.
+        let further = if list.beyond.get() == 0 { 0 } else { AHEAD };
+        let ahead = Window {
+            first: window.first.saturating_sub(further),
+            end: (window.end + further).min(list.total.get_untracked()).max(window.end),
+        };
+        let wanted = list.chunks.try_update_value(|chunks| chunks.ask(ahead)).unwrap_or_default();
         for number in wanted {
             let (path, of) = (settings.report.with_untracked(|r| r.chunk_request(number)), request());
             spawn_local(async move {
@@ -104,32 +120,31 @@ pub(super) fn LongTable(view: View) -> impl IntoView {
         let (top, height) = scrolled.get();
         Window::seen(total.get(), ROW, top, height, beyond.get()).in_steps(STEP, total.get())
     });
-    let list = List { chunks: StoredValue::new_local(Chunks::default()), came: RwSignal::new(0), window };
-    read(view, list);
+    let list = List {
+        chunks: StoredValue::new_local(Chunks::default()),
+        came: RwSignal::new(0),
+        window,
+        total,
+        beyond,
+    };
     let scroller = NodeRef::<leptos::html::Div>::new();
+    read(view, list, move || {
+        beyond.set(0);
+        if let Some(list) = scroller.get_untracked() {
+            list.set_scroll_top(0);
+        }
+        scrolled.update(|(top, _)| *top = 0.0);
+    });
     let look = move || {
         if let Some(list) = scroller.get_untracked() {
             let height = f64::from(list.client_height()).min(MOST_SEEN);
             scrolled.set((f64::from(list.scroll_top()), height));
         }
     };
-    // Another list starts at its top.
-    let request = Memo::new(move |_| settings.report.with(Report::page_request));
-    Effect::new(move |before: Option<()>| {
-        // Read, not only tracked: a memo that nobody reads hears of nothing.
-        request.with(|_| ());
-        if before.is_none() {
-            return look();
+    Effect::new(move |_| {
+        if scroller.get().is_some() {
+            look();
         }
-        // Once it is asked for: where the box stands costs a layout.
-        let begin = move || {
-            if let Some(list) = scroller.try_get_untracked().flatten() {
-                beyond.set(0);
-                list.set_scroll_top(0);
-                look();
-            }
-        };
-        set_timeout(begin, Duration::ZERO);
     });
     Effect::new(move |_| {
         list.came.track();
