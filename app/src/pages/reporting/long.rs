@@ -110,7 +110,6 @@ fn read(view: View, list: List, begin: impl Fn() + 'static) {
 /// The table and its foot.
 #[component]
 pub(super) fn LongTable(view: View) -> impl IntoView {
-    let settings = view.settings;
     let lined = Lined::of(view);
     let total = Memo::new(move |_| view.results.total.get().unwrap_or(0));
     let scrolled = RwSignal::new((0.0, 800.0));
