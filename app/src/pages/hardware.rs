@@ -174,7 +174,7 @@ fn Server(servers: Rows, key: String, now: RwSignal<f64>, maintain: Callback<Str
     view! {
         <tr data-testid="server" data-server=key.get_value() data-state=move || row.with(|row| row.text("state"))>
             <th scope="row" class="card-title"><span class="key strong">{move || row.with(|row| format!("{}/{}", row.text("config_code"), row.text("hostname")))}</span></th>
-            <td class="card-figure" data-label="State">{state}</td>
+            <td class="card-figure wrap" data-label="State">{state}</td>
             <td class="number card-figure" data-label="Heartbeat">{move || seen.get().map_or_else(|| "never".to_owned(), |at| format!("{} ago", ago((now.get() - at) / 1000.0)))}</td>
             <td class="card-figure" data-label="Doing">{doing}</td>
             <td>{gpus}</td>
