@@ -1,7 +1,8 @@
 //! How fast the event log is, beside what PostgreSQL itself does with the same bytes in the same run.
 //!
 //! `cargo run --release -p benchtrail-server --example logbench` takes about two minutes, in a database of its own.
-//! With `--soak SECONDS` it appends for that long instead and reports stalls.
+//! With `--soak SECONDS` it appends for that long instead and reports stalls; `--soak SECONDS 32 100` by 32 writers in
+//! requests of 100 events (64 and 1 where not said).
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -268,8 +269,9 @@ async fn main() {
     let payloads: &'static [CanonicalJson] = payloads().leak();
     let arguments: Vec<String> = std::env::args().collect();
     if let Some(at) = arguments.iter().position(|argument| argument == "--soak") {
-        let seconds = arguments.get(at + 1).and_then(|text| text.parse().ok()).expect("--soak SECONDS");
-        soak(&log, payloads, seconds, &machine).await;
+        let number = |nth: usize| arguments.get(at + nth).and_then(|text| text.parse::<usize>().ok());
+        let seconds = number(1).expect("--soak SECONDS [WRITERS [EVENTS-A-REQUEST]]");
+        soak(&log, payloads, seconds as u64, number(2).unwrap_or(64), number(3).unwrap_or(1), &machine).await;
         return;
     }
 
@@ -364,12 +366,19 @@ async fn main() {
 }
 
 /// Appends for a long time and tells of every second in which an append took long.
-async fn soak(log: &Log, payloads: &'static [CanonicalJson], seconds: u64, machine: &str) {
-    println!("{machine}; soak of {seconds} s, 64 writers, single events");
+async fn soak(
+    log: &Log,
+    payloads: &'static [CanonicalJson],
+    seconds: u64,
+    writers: usize,
+    size: usize,
+    machine: &str,
+) {
+    println!("{machine}; soak of {seconds} s, {writers} writers, requests of {size}");
     let began = Instant::now();
     let (mut longest, mut stalls, mut events, mut runs) = (Duration::ZERO, 0, 0.0, 0);
     while began.elapsed() < Duration::from_secs(seconds) {
-        let rate = append(log, payloads, 64, 1, Duration::from_secs(1)).await;
+        let rate = append(log, payloads, writers, size, Duration::from_secs(1)).await;
         longest = longest.max(rate.longest);
         events += rate.per_second;
         runs += 1;

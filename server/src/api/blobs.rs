@@ -19,7 +19,7 @@ use crate::auth::{AgentIdentity, Principal, Visibility};
 use crate::blobs::{BlobError, BlobRef, Received};
 use crate::commands::keep_upload::keep_upload;
 use crate::commands::{RequestMeta, quotas};
-use crate::domain::{Project, decode};
+use crate::domain::{Aggregate, Project, decode};
 use crate::ingest::is_sha256;
 use crate::state::AppState;
 

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::append::{Maker, NotAppended, append, event_id_of};
 use super::{CommandError, calibration, leases, load, nudge};
 use crate::domain::run::Advance;
-use crate::domain::{Job, Run, decode};
+use crate::domain::{Aggregate, Job, Run, decode};
 use crate::log::{Expected, StreamWrite};
 use crate::quality::{self, TelemetryFacts};
 use crate::state::AppState;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::advance_run::output_of;
 use super::append::{Maker, NotAppended, append, event_id_of};
 use super::{CommandError, load};
-use crate::domain::Job;
+use crate::domain::{Aggregate, Job};
 use crate::log::{Expected, StreamWrite};
 use crate::state::AppState;
 

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::append::{Maker, NotAppended, append, event_id_of};
 use super::{CommandError, RequestMeta, leases, load};
 use crate::auth::{AgentIdentity, Principal};
-use crate::domain::{Job, decode};
+use crate::domain::{Aggregate, Job, decode};
 use crate::log::{Expected, StreamWrite};
 use crate::state::AppState;
 

@@ -29,7 +29,7 @@ pub async fn clone_workload(
 ) -> Result<CommandReply, CommandError> {
     let caller = principal.require(Role::Member)?;
     let from = ProjectKey { org: caller.org.clone(), project: args.p_project_code.clone() };
-    let facts = Project::load(&load::stream(&state.log, &from.stream()).await?)?;
+    let facts: Option<Project> = load::state(&state.log, &from.stream()).await?;
     // Reading is enough of the project it is taken from.
     let seen = facts.filter(|project| {
         principal.visibility().sees(&from.org, project.visibility.as_str(), &project.owner)

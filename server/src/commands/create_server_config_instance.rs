@@ -12,7 +12,7 @@ use super::{CommandError, RequestMeta, catalogue, load, reply};
 use crate::api::bootstrap;
 use crate::auth::sessions::access_stream;
 use crate::auth::{Principal, agents};
-use crate::domain::Server;
+use crate::domain::{Aggregate, Server};
 use crate::log::Expected;
 use crate::state::AppState;
 

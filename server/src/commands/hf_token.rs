@@ -16,7 +16,7 @@ use super::append::{Maker, append};
 use super::{CommandError, RequestMeta, catalogue, load, reply};
 use crate::auth::sessions::access_stream;
 use crate::auth::{AgentIdentity, Caller, Principal};
-use crate::domain::{Job, Refusal};
+use crate::domain::{Aggregate, Job, Refusal};
 use crate::log::Expected;
 use crate::secrets::sha256;
 use crate::state::AppState;

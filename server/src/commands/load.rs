@@ -1,5 +1,7 @@
 //! Loading what decisions are made on, from the streams themselves.
 
+use std::sync::Arc;
+
 use events::StreamKey;
 use events::envelope::Recorded;
 use events::keys::{JobKey, ProjectKey, RunKey, ScenarioKey, ServerKey, WorkloadKey};
@@ -8,7 +10,7 @@ use events::workload::ScenarioSpec;
 use super::CommandError;
 use crate::auth::Caller;
 use crate::domain::project::project_not_found;
-use crate::domain::{Job, Project, Refusal, Run, Scenario, Server, Workload};
+use crate::domain::{Aggregate, Job, Project, Refusal, Run, Scenario, Server, Workload};
 use crate::log::Log;
 
 const PAGE: i64 = 500;
@@ -27,6 +29,12 @@ pub(super) async fn stream(log: &Log, key: &StreamKey) -> Result<Vec<Recorded>, 
     }
 }
 
+/// What a stream's events make; nothing where it has none.
+pub(super) async fn state<S: Aggregate>(log: &Log, key: &StreamKey) -> Result<Option<S>, CommandError> {
+    let state = log.fold(key, |before, event| S::step(before, event).map_err(CommandError::from)).await?;
+    Ok(state.map(Arc::unwrap_or_clone))
+}
+
 /// A project of the caller's organisation that the caller may change.
 pub(super) async fn writable_project(
     log: &Log,
@@ -34,16 +42,14 @@ pub(super) async fn writable_project(
     code: &str,
 ) -> Result<(ProjectKey, Project), CommandError> {
     let key = ProjectKey { org: caller.org.clone(), project: code.to_owned() };
-    let project =
-        Project::load(&stream(log, &key.stream()).await?)?.ok_or_else(|| project_not_found(&key))?;
+    let project: Project = state(log, &key.stream()).await?.ok_or_else(|| project_not_found(&key))?;
     project.check_writable(&key, &caller.user, caller.role)?;
     Ok((key, project))
 }
 
 /// A workload.
 pub(super) async fn workload(log: &Log, key: &WorkloadKey) -> Result<Workload, CommandError> {
-    let events = stream(log, &key.stream()).await?;
-    let workload = Workload::load(&events)?.ok_or_else(|| {
+    let workload: Workload = state(log, &key.stream()).await?.ok_or_else(|| {
         Refusal::not_found(
             "workload_not_found",
             format!("there is no workload {:?} in {:?}", key.workload, key.project),
@@ -55,8 +61,7 @@ pub(super) async fn workload(log: &Log, key: &WorkloadKey) -> Result<Workload, C
 
 /// A scenario's traffic shape.
 pub(super) async fn scenario(log: &Log, key: &ScenarioKey) -> Result<ScenarioSpec, CommandError> {
-    let events = stream(log, &key.stream()).await?;
-    let scenario = Scenario::load(&events)?.ok_or_else(|| {
+    let scenario: Scenario = state(log, &key.stream()).await?.ok_or_else(|| {
         Refusal::not_found(
             "scenario_not_found",
             format!("there is no scenario {:?} in {:?}", key.scenario, key.workload),
@@ -68,8 +73,7 @@ pub(super) async fn scenario(log: &Log, key: &ScenarioKey) -> Result<ScenarioSpe
 
 /// A run.
 pub(super) async fn run(log: &Log, key: &RunKey) -> Result<Run, CommandError> {
-    let events = stream(log, &key.stream()).await?;
-    let run = Run::load(&events)?.ok_or_else(|| {
+    let run: Run = state(log, &key.stream()).await?.ok_or_else(|| {
         Refusal::not_found("run_not_found", format!("there is no run {} of {:?}", key.run, key.workload))
             .hint("GET /api/v_runs lists the runs you may see")
     })?;
@@ -78,8 +82,7 @@ pub(super) async fn run(log: &Log, key: &RunKey) -> Result<Run, CommandError> {
 
 /// A job.
 pub(super) async fn job(log: &Log, key: &JobKey) -> Result<Job, CommandError> {
-    let events = stream(log, &key.stream()).await?;
-    let job = Job::load(&events)?.ok_or_else(|| {
+    let job: Job = state(log, &key.stream()).await?.ok_or_else(|| {
         Refusal::not_found("job_not_found", format!("there is no job {:?} in run {}", key.scenario, key.run))
             .hint("GET /api/v_jobs lists the jobs you may see")
     })?;
@@ -88,8 +91,8 @@ pub(super) async fn job(log: &Log, key: &JobKey) -> Result<Job, CommandError> {
 
 /// A registered server; nothing where it never was or was removed.
 pub(super) async fn server(log: &Log, key: &ServerKey) -> Result<Option<Server>, CommandError> {
-    let events = stream(log, &key.stream()).await?;
-    Ok(Server::load(&events)?.filter(|server| !server.removed))
+    let server: Option<Server> = state(log, &key.stream()).await?;
+    Ok(server.filter(|server| !server.removed))
 }
 
 /// A server that work can be given to, or that can be removed.

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CommandError, load};
 use crate::domain::quota::Usage;
-use crate::domain::{Job, LoadError, Quota, Run, Server, decode};
+use crate::domain::{Aggregate, Job, LoadError, Quota, Run, Server, decode};
 use crate::log::Log;
 
 const PAGE: i64 = 2000;

@@ -21,7 +21,7 @@ use events::keys::ServerKey;
 use events::timestamp::Timestamp;
 use events::workload::{ScenarioSpec, WorkloadSpec};
 
-use super::{LoadError, decode, wrong_beginning};
+use super::{Aggregate, LoadError, decode, wrong_beginning};
 
 pub use decide::JobReport;
 pub use standing::Standing;
@@ -106,6 +106,20 @@ pub struct Job {
     pub version: i64,
 }
 
+impl Aggregate for Job {
+    fn begin(first: &Recorded) -> Result<Self, LoadError> {
+        let Event::JobCreated(created) = decode(first)? else {
+            return Err(wrong_beginning(first, "job", "job.created"));
+        };
+        Ok(Self::created(&created))
+    }
+
+    fn follow(&mut self, recorded: &Recorded) -> Result<(), LoadError> {
+        self.evolve(&decode(recorded)?, recorded.occurred_at);
+        Ok(())
+    }
+}
+
 impl Job {
     /// The job as its creation made it.
     pub fn created(event: &JobCreated) -> Self {
@@ -123,22 +137,6 @@ impl Job {
             flags: BTreeMap::new(),
             version: 1,
         }
-    }
-
-    /// The job its stream's events make; nothing for an empty stream.
-    ///
-    /// # Errors
-    /// An event cannot be read, or the stream does not begin with `job.created`.
-    pub fn load(events: &[Recorded]) -> Result<Option<Self>, LoadError> {
-        let Some((first, rest)) = events.split_first() else { return Ok(None) };
-        let Event::JobCreated(created) = decode(first)? else {
-            return Err(wrong_beginning(first, "job", "job.created"));
-        };
-        let mut job = Self::created(&created);
-        for recorded in rest {
-            job.evolve(&decode(recorded)?, recorded.occurred_at);
-        }
-        Ok(Some(job))
     }
 
     /// What an event makes of the job. `at` is when it occurred, as its sender says.

@@ -34,6 +34,39 @@ pub use scenario::Scenario;
 pub use server::Server;
 pub use workload::Workload;
 
+/// The state that a stream's events make.
+pub trait Aggregate: Clone + Send + Sync + 'static {
+    /// What the first event of a stream makes.
+    ///
+    /// # Errors
+    /// The event cannot be read, or is not what streams of this kind begin with.
+    fn begin(first: &Recorded) -> Result<Self, LoadError>;
+
+    /// What a later event makes of it.
+    ///
+    /// # Errors
+    /// The event cannot be read.
+    fn follow(&mut self, recorded: &Recorded) -> Result<(), LoadError>;
+
+    /// One event further, from `None` on.
+    ///
+    /// # Errors
+    /// As [`Aggregate::begin`] and [`Aggregate::follow`].
+    fn step(before: Option<Self>, recorded: &Recorded) -> Result<Self, LoadError> {
+        let Some(mut state) = before else { return Self::begin(recorded) };
+        state.follow(recorded)?;
+        Ok(state)
+    }
+
+    /// Of all events of a stream; `None` where it has none.
+    ///
+    /// # Errors
+    /// As [`Aggregate::begin`] and [`Aggregate::follow`].
+    fn load(events: &[Recorded]) -> Result<Option<Self>, LoadError> {
+        events.iter().try_fold(None, |before, recorded| Self::step(before, recorded).map(Some))
+    }
+}
+
 /// Why a stream's state could not be made of its events.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {

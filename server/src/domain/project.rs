@@ -8,7 +8,7 @@ use events::project::{
     ProjectArchived, ProjectCreated, ProjectRenamed, ProjectVisibility, ProjectVisibilityChanged,
 };
 
-use super::{LoadError, Refusal, decode, wrong_beginning};
+use super::{Aggregate, LoadError, Refusal, decode, wrong_beginning};
 
 /// The longest display name, in characters.
 pub const MAX_NAME: usize = 200;
@@ -28,29 +28,27 @@ pub struct Project {
     pub version: i64,
 }
 
-impl Project {
-    /// The project its stream's events make; nothing for an empty stream.
-    ///
-    /// # Errors
-    /// An event cannot be read, or the stream does not begin with `project.created`.
-    pub fn load(events: &[Recorded]) -> Result<Option<Self>, LoadError> {
-        let Some((first, rest)) = events.split_first() else { return Ok(None) };
+impl Aggregate for Project {
+    fn begin(first: &Recorded) -> Result<Self, LoadError> {
         let Event::ProjectCreated(created) = decode(first)? else {
             return Err(wrong_beginning(first, "project", "project.created"));
         };
-        let mut project = Self {
+        Ok(Self {
             name: created.name,
             visibility: created.visibility,
             owner: created.owner,
             archived: false,
             version: 1,
-        };
-        for recorded in rest {
-            project.evolve(&decode(recorded)?);
-        }
-        Ok(Some(project))
+        })
     }
 
+    fn follow(&mut self, recorded: &Recorded) -> Result<(), LoadError> {
+        self.evolve(&decode(recorded)?);
+        Ok(())
+    }
+}
+
+impl Project {
     /// What an event makes of the project.
     pub fn evolve(&mut self, event: &Event) {
         self.version += 1;

@@ -6,7 +6,7 @@ use events::job::JobPhase;
 use events::keys::ServerKey;
 use events::run::{RunCancelRequested, RunCreated, RunFinished, RunOutcome, RunReopened};
 
-use super::{LoadError, Refusal, decode, wrong_beginning};
+use super::{Aggregate, LoadError, Refusal, decode, wrong_beginning};
 
 /// A run as its stream's events made it.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,23 +36,21 @@ pub enum Advance {
     Done,
 }
 
-impl Run {
-    /// The run its stream's events make; nothing for an empty stream.
-    ///
-    /// # Errors
-    /// An event cannot be read, or the stream does not begin with `run.created`.
-    pub fn load(events: &[Recorded]) -> Result<Option<Self>, LoadError> {
-        let Some((first, rest)) = events.split_first() else { return Ok(None) };
+impl Aggregate for Run {
+    fn begin(first: &Recorded) -> Result<Self, LoadError> {
         let Event::RunCreated(created) = decode(first)? else {
             return Err(wrong_beginning(first, "run", "run.created"));
         };
-        let mut run = Self::created(&created);
-        for recorded in rest {
-            run.evolve(&decode(recorded)?);
-        }
-        Ok(Some(run))
+        Ok(Self::created(&created))
     }
 
+    fn follow(&mut self, recorded: &Recorded) -> Result<(), LoadError> {
+        self.evolve(&decode(recorded)?);
+        Ok(())
+    }
+}
+
+impl Run {
     /// The run as its creation made it.
     pub fn created(event: &RunCreated) -> Self {
         Self {

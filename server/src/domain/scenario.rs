@@ -5,7 +5,7 @@ use events::envelope::Recorded;
 use events::tools::{FEWEST_ROUNDS, IMAGE_DETAILS, image_size};
 use events::workload::{ScenarioDefined, ScenarioSpec};
 
-use super::{LoadError, Refusal, decode, wrong_beginning};
+use super::{Aggregate, LoadError, Refusal, decode, wrong_beginning};
 
 /// The most requests in flight a scenario may ask for.
 pub const MAX_CONCURRENCY: u32 = 65_536;
@@ -27,20 +27,21 @@ pub struct Scenario {
     pub version: i64,
 }
 
-impl Scenario {
-    /// The scenario its stream's events make; nothing for an empty stream.
-    ///
-    /// # Errors
-    /// An event cannot be read, or the stream does not begin with `scenario.defined`.
-    pub fn load(events: &[Recorded]) -> Result<Option<Self>, LoadError> {
-        let Some(first) = events.first() else { return Ok(None) };
+impl Aggregate for Scenario {
+    fn begin(first: &Recorded) -> Result<Self, LoadError> {
         let Event::ScenarioDefined(defined) = decode(first)? else {
             return Err(wrong_beginning(first, "scenario", "scenario.defined"));
         };
-        let version = i64::try_from(events.len()).unwrap_or(i64::MAX);
-        Ok(Some(Self { spec: defined.spec, version }))
+        Ok(Self { spec: defined.spec, version: 1 })
     }
 
+    fn follow(&mut self, _: &Recorded) -> Result<(), LoadError> {
+        self.version += 1;
+        Ok(())
+    }
+}
+
+impl Scenario {
     /// A person defines a scenario.
     ///
     /// # Errors

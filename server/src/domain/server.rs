@@ -11,7 +11,7 @@ use events::server_host::{
 };
 use events::timestamp::Timestamp;
 
-use super::{LoadError, Refusal, decode, wrong_beginning};
+use super::{Aggregate, LoadError, Refusal, decode, wrong_beginning};
 
 /// The longest comment, characters.
 const MAX_COMMENT: usize = 2000;
@@ -61,23 +61,21 @@ pub struct Server {
     pub version: i64,
 }
 
-impl Server {
-    /// The server its stream's events make; nothing for an empty stream.
-    ///
-    /// # Errors
-    /// An event cannot be read, or the stream does not begin with `server.registered`.
-    pub fn load(events: &[Recorded]) -> Result<Option<Self>, LoadError> {
-        let Some((first, rest)) = events.split_first() else { return Ok(None) };
+impl Aggregate for Server {
+    fn begin(first: &Recorded) -> Result<Self, LoadError> {
         let Event::ServerRegistered(registered) = decode(first)? else {
             return Err(wrong_beginning(first, "server", "server.registered"));
         };
-        let mut server = Self::registered(&registered);
-        for recorded in rest {
-            server.evolve(&decode(recorded)?);
-        }
-        Ok(Some(server))
+        Ok(Self::registered(&registered))
     }
 
+    fn follow(&mut self, recorded: &Recorded) -> Result<(), LoadError> {
+        self.evolve(&decode(recorded)?);
+        Ok(())
+    }
+}
+
+impl Server {
     /// The server as its registration made it.
     pub fn registered(event: &ServerRegistered) -> Self {
         Self {

@@ -11,7 +11,7 @@ use events::workload::{ScenarioSpec, WorkloadArchived, WorkloadCreated, Workload
 
 use super::project::check_name;
 use super::scenario::Scenario;
-use super::{LoadError, Refusal, decode, wrong_beginning};
+use super::{Aggregate, LoadError, Refusal, decode, wrong_beginning};
 
 /// The most scenarios one workload may roll out into.
 pub const MAX_SCENARIOS: usize = 200;
@@ -42,23 +42,21 @@ pub struct NewWorkload {
     pub scenarios: Vec<(String, ScenarioSpec, Vec<Event>)>,
 }
 
-impl Workload {
-    /// The workload its stream's events make; nothing for an empty stream.
-    ///
-    /// # Errors
-    /// An event cannot be read, or the stream does not begin with `workload.created`.
-    pub fn load(events: &[Recorded]) -> Result<Option<Self>, LoadError> {
-        let Some((first, rest)) = events.split_first() else { return Ok(None) };
+impl Aggregate for Workload {
+    fn begin(first: &Recorded) -> Result<Self, LoadError> {
         let Event::WorkloadCreated(created) = decode(first)? else {
             return Err(wrong_beginning(first, "workload", "workload.created"));
         };
-        let mut workload = Self { name: created.name, spec: created.spec, archived: false, version: 1 };
-        for recorded in rest {
-            workload.evolve(&decode(recorded)?);
-        }
-        Ok(Some(workload))
+        Ok(Self { name: created.name, spec: created.spec, archived: false, version: 1 })
     }
 
+    fn follow(&mut self, recorded: &Recorded) -> Result<(), LoadError> {
+        self.evolve(&decode(recorded)?);
+        Ok(())
+    }
+}
+
+impl Workload {
     /// What an event makes of the workload.
     pub fn evolve(&mut self, event: &Event) {
         self.version += 1;

@@ -8,12 +8,12 @@ use events::report::{ItemOutcome, MAX_BATCH_ITEMS, ReportBatch, ReportBody, Repo
 use events::timestamp::Timestamp;
 use uuid::Uuid;
 
-use super::jobs::{self, Jobs};
+use super::jobs::{self, Jobs, LoadedServer};
 use super::judge::{About, Judged, check_item, envelope, judge, natural};
 use super::request::Requests;
 use super::{Refused, Retry, follow_up, rejections};
 use crate::auth::AgentIdentity;
-use crate::domain::{Refusal, Server};
+use crate::domain::Refusal;
 use crate::log::{AppendOutcome, Expected};
 use crate::state::AppState;
 
@@ -294,7 +294,7 @@ impl Door<'_> {
     async fn judge_server(
         &mut self,
         index: usize,
-        server: &mut Option<(Server, i64)>,
+        server: &mut Option<LoadedServer>,
         requests: &mut Requests,
     ) -> Result<Result<(), Refused>, Retry> {
         let item = &self.items[index];
@@ -302,14 +302,15 @@ impl Door<'_> {
         if server.is_none() {
             *server = jobs::server(&self.state.log, &self.identity.server).await?;
         }
-        let Some((server, last)) = server.as_mut().filter(|(server, _)| !server.removed) else {
+        let Some(LoadedServer { server, position }) = server.as_mut().filter(|loaded| !loaded.server.removed)
+        else {
             return Ok(Err(Refusal::not_found("server_not_registered", "this server is not registered")
                 .hint("register it again, then enrol with the new token")
                 .into()));
         };
         let Some(event) = server.report_capabilities(capabilities).pop() else {
             // Nothing has changed since they were reported last.
-            self.outcomes[index] = Some(ItemOutcome::Duplicate { position: *last });
+            self.outcomes[index] = Some(ItemOutcome::Duplicate { position: *position });
             return Ok(Ok(()));
         };
         server.evolve(&event);

@@ -7,6 +7,7 @@ use events::server_host::ServerState;
 use events::timestamp::Timestamp;
 use time::OffsetDateTime;
 
+use super::jobs::LoadedServer;
 use super::{Retry, jobs};
 use crate::auth::record::record;
 use crate::auth::{AgentIdentity, AuthError};
@@ -78,7 +79,9 @@ async fn note(
 
 /// Appends that the server is online, unless its stream says so already.
 async fn say_online(state: &AppState, identity: &AgentIdentity, now: Timestamp) -> Result<(), Retry> {
-    let Some((server, _)) = jobs::server(&state.log, &identity.server).await? else { return Ok(()) };
+    let Some(LoadedServer { server, .. }) = jobs::server(&state.log, &identity.server).await? else {
+        return Ok(());
+    };
     let Some(event) = server.observe(Some(now), now, state.config.timing.silence).pop() else {
         return Ok(());
     };

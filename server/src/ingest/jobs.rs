@@ -1,16 +1,16 @@
 //! The jobs that a batch is about, loaded from their own streams: the log decides, never a read table.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use events::Event;
+use events::envelope::Recorded;
 use events::keys::{JobKey, ServerKey};
-use events::{Event, StreamKey};
 use uuid::Uuid;
 
 use super::Retry;
-use crate::domain::{Job, Server, decode};
+use crate::domain::{Aggregate, Job, LoadError, Server, decode};
 use crate::log::Log;
-
-const PAGE: i64 = 500;
 
 /// A job with what its reports' envelopes need.
 #[derive(Debug, Clone)]
@@ -42,36 +42,49 @@ impl Jobs {
     }
 }
 
-async fn read(log: &Log, stream: &StreamKey) -> Result<Vec<events::envelope::Recorded>, Retry> {
-    let mut events = Vec::new();
-    let mut from = 1;
-    loop {
-        let page = log.read_stream(stream, from, PAGE).await?;
-        let full = page.len() as i64 == PAGE;
-        from += page.len() as i64;
-        events.extend(page);
-        if !full {
-            return Ok(events);
+impl Aggregate for LoadedJob {
+    fn begin(first: &Recorded) -> Result<Self, LoadError> {
+        let job = Job::begin(first)?;
+        Ok(Self { job, correlation_id: first.correlation_id, claims: HashMap::new() })
+    }
+
+    fn follow(&mut self, recorded: &Recorded) -> Result<(), LoadError> {
+        self.job.follow(recorded)?;
+        if let Event::JobClaimed(claimed) = decode(recorded)? {
+            self.claims.insert(claimed.attempt, recorded.event_id);
         }
+        Ok(())
     }
 }
 
 async fn load(log: &Log, key: &JobKey) -> Result<Option<LoadedJob>, Retry> {
-    let recorded = read(log, &key.stream()).await?;
-    let Some(job) = Job::load(&recorded)? else { return Ok(None) };
-    let correlation_id = recorded.first().and_then(|first| first.correlation_id);
-    let mut claims = HashMap::new();
-    for event in recorded.iter().filter(|event| event.event_type == "job.claimed") {
-        if let Event::JobClaimed(claimed) = decode(event)? {
-            claims.insert(claimed.attempt, event.event_id);
-        }
-    }
-    Ok(Some(LoadedJob { job, correlation_id, claims }))
+    let job =
+        log.fold(&key.stream(), |before, event| LoadedJob::step(before, event).map_err(Retry::from)).await?;
+    Ok(job.map(Arc::unwrap_or_clone))
 }
 
 /// A server as its stream says; the position of its last event.
-pub(super) async fn server(log: &Log, key: &ServerKey) -> Result<Option<(Server, i64)>, Retry> {
-    let recorded = read(log, &key.stream()).await?;
-    let last = recorded.last().map_or(0, |last| last.position);
-    Ok(Server::load(&recorded)?.map(|server| (server, last)))
+#[derive(Debug, Clone)]
+pub(super) struct LoadedServer {
+    pub server: Server,
+    pub position: i64,
+}
+
+impl Aggregate for LoadedServer {
+    fn begin(first: &Recorded) -> Result<Self, LoadError> {
+        Ok(Self { server: Server::begin(first)?, position: first.position })
+    }
+
+    fn follow(&mut self, recorded: &Recorded) -> Result<(), LoadError> {
+        self.position = recorded.position;
+        self.server.follow(recorded)
+    }
+}
+
+/// A server; `None` when it never was.
+pub(super) async fn server(log: &Log, key: &ServerKey) -> Result<Option<LoadedServer>, Retry> {
+    let server = log
+        .fold(&key.stream(), |before, event| LoadedServer::step(before, event).map_err(Retry::from))
+        .await?;
+    Ok(server.map(Arc::unwrap_or_clone))
 }

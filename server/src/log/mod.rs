@@ -5,6 +5,7 @@ mod archive;
 mod checkpoint;
 mod database;
 mod error;
+mod fold;
 mod plan;
 mod raw;
 mod read;
@@ -29,6 +30,7 @@ use uuid::Uuid;
 
 use appender::{Appender, Waiting};
 use checkpoint::Checkpointer;
+use fold::Folds;
 use read::Reader;
 
 pub use archive::{Archive, Manifest, archive_range, archive_sealed};
@@ -94,6 +96,7 @@ pub struct Log {
     requests: mpsc::Sender<Waiting>,
     seen: watch::Receiver<i64>,
     checkpointer: Arc<Checkpointer>,
+    folds: Arc<Folds>,
 }
 
 /// Applies the migrations of the whole project. Needs the right to create tables and roles.
@@ -140,7 +143,7 @@ impl Log {
             }
         });
         tokio::spawn(poll_head(reader.clone(), sender, config.poll));
-        Ok(Self { reader, requests, seen, checkpointer })
+        Ok(Self { reader, requests, seen, checkpointer, folds: Arc::default() })
     }
 
     /// Appends a request and returns when it is durable, or finally refused.
@@ -158,7 +161,31 @@ impl Log {
         }
         let (reply, outcome) = oneshot::channel();
         self.requests.send(Waiting::new(request, reply)).await.map_err(|_| LogError::Closed)?;
-        outcome.await.map_err(|_| LogError::Closed)?
+        let outcome = outcome.await.map_err(|_| LogError::Closed)??;
+        if let AppendOutcome::VersionConflict { stream, .. } = &outcome {
+            // Usually somebody was quicker. But should the database have been put back to an earlier state, then what is
+            // remembered is wrong, and every try would be refused.
+            self.folds.forget(stream);
+        }
+        Ok(outcome)
+    }
+
+    /// The state that a stream's events fold to by `step`, in order, from `None`; `None` where it has none. It is
+    /// remembered, for each stream and type, so that only what was appended since is read: `step` must make the same state
+    /// of the same events, and a type stand for one way to fold.
+    ///
+    /// # Errors
+    /// The database cannot be read, or `step` fails.
+    pub async fn fold<S, E>(
+        &self,
+        stream: &StreamKey,
+        step: impl Fn(Option<S>, &Recorded) -> Result<S, E>,
+    ) -> Result<Option<Arc<S>>, E>
+    where
+        S: Clone + Send + Sync + 'static,
+        E: From<LogError>,
+    {
+        self.folds.fold(&self.reader, stream, step).await
     }
 
     /// Up to `limit` events (10,000 at most) of a stream, from `from_version` (1 for all), in order.
