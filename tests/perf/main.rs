@@ -21,6 +21,7 @@ async fn main() {
     println!("|---|---|---|");
     match std::env::args().nth(1).as_deref() {
         Some("page") => page::measure(&std::env::args().skip(2).collect::<Vec<_>>()).await,
+        Some("commands") => commands(&ControlPlane::start().await.admin().await).await,
         _ => system().await,
     }
 }
