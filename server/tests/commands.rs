@@ -26,7 +26,7 @@ use server::commands::{
 };
 use server::config::Config;
 use server::domain::server::Silence;
-use server::domain::{Job, Run};
+use server::domain::{Aggregate, Job, Run};
 use server::ingest;
 use server::plant::NatsEndpoints;
 use server::seed::seed;
