@@ -59,9 +59,9 @@ pub async fn queries(read: &Read) {
             "response_time_p99_ms=lte.1800&output_tokens_per_second=gte.{bound}&order=cost_per_million_output_tokens_usd.asc.nullslast,job.asc&limit=50",
         ),
         (
-            "reporting page: a bound on mean time to first token, by it, first 50 of an exact count",
+            "reporting page: a bound on time per output token, by it, first 50 of an exact count",
             "v_benchmark_results",
-            "ttft_avg_ms=lte.150&order=ttft_avg_ms.asc.nullslast,job.asc&limit=50",
+            "tpot_p99_ms=lte.{tpot}&order=tpot_p99_ms.desc.nullslast,job.asc&limit=50",
         ),
         (
             "reporting page: a day, finished last, first 50 of an exact count",
@@ -102,6 +102,7 @@ pub async fn queries(read: &Read) {
                 .replace("{nth}", &nth.to_string())
                 .replace("{server}", &(nth % 20).to_string())
                 // From nearly everything to a little.
+                .replace("{tpot}", &(nth as f64 / 2.0).to_string())
                 .replace("{bound}", &(nth * 800).to_string())
                 .replace("{day}", &at(nth as f64 * 500.0).to_string());
             let began = Instant::now();
@@ -133,7 +134,7 @@ pub async fn exports(read: &Read) {
             log: &read.log,
             projections: &read.projections,
         };
-        let began = Instant::now();
+        let (began, spent) = (Instant::now(), own_time());
         let response = server::queries::view::query(
             source,
             &ada,
@@ -152,8 +153,21 @@ pub async fn exports(read: &Read) {
         let took = began.elapsed().as_secs_f64();
         row(
             &format!("export of v_benchmark_results, every column, {accept}"),
-            format!("{:.0} rows/s ({rows} rows, {:.0} MB)", rows as f64 / took, bytes as f64 / 1e6),
+            format!(
+                "{:.0} rows/s ({rows} rows, {:.0} MB, {:.1} µs of our own processor time a row)",
+                rows as f64 / took,
+                bytes as f64 / 1e6,
+                (own_time() - spent) / rows as f64 * 1e6
+            ),
             "≥ 100,000 rows/s",
         );
     }
+}
+
+/// Processor time of this process so far, seconds: what an export costs beside the database, whoever else is busy.
+fn own_time() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    // utime and stime, in hundredths of a second.
+    [11, 12].iter().map(|nth| fields[*nth].parse::<f64>().unwrap()).sum::<f64>() / 100.0
 }

@@ -98,7 +98,7 @@ async fn columns(conn: &mut PgConnection, table: &str) -> Vec<(String, String)> 
 fn copied(name: &str, kind: &str) -> String {
     match (name, kind) {
         ("job" | "run" | "workload_code", _) => format!("r.{name} || '~' || g"),
-        ("position" | "valid_from" | "first_position", _) => format!("r.{name} + g * 1000000000"),
+        ("position" | "valid_from" | "first_position", _) => format!("r.{name} + g::bigint * 1000000000"),
         ("finished_at" | "recorded_at", _) => format!("r.{name} + g * interval '7 minutes'"),
         (_, "double precision") => format!("r.{name} * f.f"),
         _ => format!("r.{name}"),

@@ -41,7 +41,11 @@ pub fn rows(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> State
         orders.push((position, Direction::default()));
     }
     if let Some(most) = pages_of_known_first(&orders, query) {
-        return known_first(view, visibility, query, &orders, most);
+        if !only_known(orders[0].0, query) {
+            return known_first(view, visibility, query, &orders, most);
+        }
+        // Nothing is without a value here, and the index is read backwards.
+        orders[0].1.nulls_first = Some(true);
     }
     let mut statement = Statement { sql: format!("select {} from ", selected(query)), values: Vec::new() };
     statement.source(view, visibility, query);
@@ -67,6 +71,16 @@ fn pages_of_known_first(orders: &[(&Column, Direction)], query: &Query<'_>) -> O
     let most = query.limit?.checked_add(query.offset)?;
     let backwards = direction.descending && direction.nulls_first == Some(false);
     (backwards && query.as_of.is_none() && most <= DEEPEST_PAGE).then_some(most)
+}
+
+/// Whether the query's conditions leave no row without a value in a column.
+fn only_known(column: &Column, query: &Query<'_>) -> bool {
+    query.filter.iter().any(|node| match node {
+        Node::Test { column: tested, operator } => {
+            tested.name == column.name && !matches!(operator, Operator::Is(_))
+        }
+        _ => false,
+    })
 }
 
 /// Such a page: rows with a value, and only where these are too few, those without.

@@ -87,6 +87,10 @@ fn a_page_from_the_greatest_down_reads_what_is_known_first() {
     );
     assert!(page.contains(" limit 150)") && page.contains("greatest(150 - (select count(*) from known), 0)"));
     assert!(page.contains("select \"job\" as \"job\", \"ttft_p99_ms\" as \"t\" from (select * from known"));
+    let bounded = sql("energy_j=gt.1&order=energy_j.desc.nullslast,job.asc&limit=50");
+    assert!(
+        bounded.contains("order by \"energy_j\" desc nulls first, \"job\" asc") && !bounded.contains("known")
+    );
     for plain in [
         "order=energy_j.desc.nullslast,job.asc",
         "order=energy_j.desc&limit=50",
