@@ -29,8 +29,10 @@ async fn the_page_shows_the_control_planes_ranking() {
         .await;
     browser.click_css("[data-testid=empty] button").await;
     becomes(&browser, "the address", "return new URL(location).search", json!("?simulated=true")).await;
-    // So short a run is doubted: it counts when that is asked for.
-    browser.click("flagged").await;
+    // So short a run is doubted: it counts when that is asked for, which the empty ranking offers.
+    browser.click("count-doubted").await;
+    let flagged = "return document.querySelector('[data-testid=flagged]').getAttribute('aria-pressed')";
+    becomes(&browser, "doubted runs counted", flagged, json!("true")).await;
     for (word, category) in
         [("cost", "cost_efficiency"), ("quality", "quality"), ("energy", "sustainability")]
     {

@@ -168,7 +168,8 @@ fn nothing(settings: Settings) -> AnyView {
             }
             .into_any();
         }
-        let (simulated, hint, past) = settings.board.with(|b| (b.simulated, b.category.hint, b.as_of.is_some()));
+        let (simulated, flagged, hint, past) =
+            settings.board.with(|b| (b.simulated, b.flagged, b.category.hint, b.as_of.is_some()));
         let words = if past {
             "Nothing was ranked yet at this position of the log.".to_owned()
         } else if simulated { "No simulated run qualifies.".to_owned() } else { format!("No result qualifies yet: {hint}.") };
@@ -177,6 +178,10 @@ fn nothing(settings: Settings) -> AnyView {
                 <button type="button" class="button" on:click=move |_| settings.choose(|b| b.simulated = !b.simulated)>
                     {if simulated { "Show real runs" } else { "Show simulated runs" }}
                 </button>
+                // A first run is doubted for its few requests: then this is where it is.
+                {(!flagged).then(|| view! {
+                    <button type="button" class="button" data-testid="count-doubted" on:click=move |_| settings.choose(|b| b.flagged = true)>"Count doubted runs"</button>
+                })}
             </Empty>
         }
         .into_any()
