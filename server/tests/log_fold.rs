@@ -19,7 +19,7 @@ struct Count(usize);
 /// A fold that counts the events it is given.
 async fn positions(log: &Log, name: &str, steps: &AtomicUsize) -> Vec<i64> {
     let key = stream(name);
-    let folded = log.fold(&key, |before: Option<Positions>, event: &Recorded| {
+    let folded = log.fold::<_, _, LogError>(&key, |before: Option<Positions>, event: &Recorded| {
         steps.fetch_add(1, Ordering::Relaxed);
         let mut positions = before.unwrap_or_default();
         positions.0.push(event.position);
@@ -30,7 +30,7 @@ async fn positions(log: &Log, name: &str, steps: &AtomicUsize) -> Vec<i64> {
 
 async fn count(log: &Log, name: &str) -> Option<usize> {
     let key = stream(name);
-    let folded = log.fold(&key, |before: Option<Count>, _: &Recorded| {
+    let folded = log.fold::<_, _, LogError>(&key, |before: Option<Count>, _: &Recorded| {
         Ok::<_, LogError>(Count(before.unwrap_or_default().0 + 1))
     });
     folded.await.unwrap().map(|count| count.0)
@@ -67,10 +67,11 @@ async fn a_step_that_fails_leaves_nothing_behind() {
     let log = cluster.log("bt").await;
     append(&log, "a", 0..3).await;
     let key = stream("a");
-    let failing = log.fold(&key, |before: Option<Count>, event: &Recorded| match event.version {
-        3 => Err(LogError::Closed),
-        _ => Ok(Count(before.unwrap_or_default().0 + 1)),
-    });
+    let failing =
+        log.fold::<_, _, LogError>(&key, |before: Option<Count>, event: &Recorded| match event.version {
+            3 => Err(LogError::Closed),
+            _ => Ok(Count(before.unwrap_or_default().0 + 1)),
+        });
     assert!(failing.await.is_err());
     assert_eq!(count(&log, "a").await, Some(3));
 }

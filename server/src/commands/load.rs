@@ -1,7 +1,5 @@
 //! Loading what decisions are made on, from the streams themselves.
 
-use std::sync::Arc;
-
 use events::StreamKey;
 use events::envelope::Recorded;
 use events::keys::{JobKey, ProjectKey, RunKey, ScenarioKey, ServerKey, WorkloadKey};
@@ -31,8 +29,7 @@ pub(super) async fn stream(log: &Log, key: &StreamKey) -> Result<Vec<Recorded>, 
 
 /// What a stream's events make; nothing where it has none.
 pub(super) async fn state<S: Aggregate>(log: &Log, key: &StreamKey) -> Result<Option<S>, CommandError> {
-    let state = log.fold(key, |before, event| S::step(before, event).map_err(CommandError::from)).await?;
-    Ok(state.map(Arc::unwrap_or_clone))
+    log.fold(key, S::step).await
 }
 
 /// A project of the caller's organisation that the caller may change.

@@ -1,7 +1,6 @@
 //! The jobs that a batch is about, loaded from their own streams: the log decides, never a read table.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use events::Event;
 use events::envelope::Recorded;
@@ -49,8 +48,9 @@ impl Aggregate for LoadedJob {
     }
 
     fn follow(&mut self, recorded: &Recorded) -> Result<(), LoadError> {
-        self.job.follow(recorded)?;
-        if let Event::JobClaimed(claimed) = decode(recorded)? {
+        let event = decode(recorded)?;
+        self.job.evolve(&event, recorded.occurred_at);
+        if let Event::JobClaimed(claimed) = event {
             self.claims.insert(claimed.attempt, recorded.event_id);
         }
         Ok(())
@@ -58,9 +58,7 @@ impl Aggregate for LoadedJob {
 }
 
 async fn load(log: &Log, key: &JobKey) -> Result<Option<LoadedJob>, Retry> {
-    let job =
-        log.fold(&key.stream(), |before, event| LoadedJob::step(before, event).map_err(Retry::from)).await?;
-    Ok(job.map(Arc::unwrap_or_clone))
+    log.fold(&key.stream(), LoadedJob::step).await
 }
 
 /// A server as its stream says; the position of its last event.
@@ -83,8 +81,5 @@ impl Aggregate for LoadedServer {
 
 /// A server; `None` when it never was.
 pub(super) async fn server(log: &Log, key: &ServerKey) -> Result<Option<LoadedServer>, Retry> {
-    let server = log
-        .fold(&key.stream(), |before, event| LoadedServer::step(before, event).map_err(Retry::from))
-        .await?;
-    Ok(server.map(Arc::unwrap_or_clone))
+    log.fold(&key.stream(), LoadedServer::step).await
 }

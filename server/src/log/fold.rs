@@ -42,15 +42,15 @@ impl std::fmt::Debug for Folds {
 
 impl Folds {
     /// The state after the last event of a stream; `None` where it has none.
-    pub async fn fold<S, E>(
+    pub async fn fold<S, F, E>(
         &self,
         reader: &Reader,
         stream: &StreamKey,
-        step: impl Fn(Option<S>, &Recorded) -> Result<S, E>,
-    ) -> Result<Option<Arc<S>>, E>
+        step: impl Fn(Option<S>, &Recorded) -> Result<S, F>,
+    ) -> Result<Option<S>, E>
     where
         S: Clone + Send + Sync + 'static,
-        E: From<LogError>,
+        E: From<LogError> + From<F>,
     {
         let of = TypeId::of::<S>();
         let known = self.states().get(stream).and_then(|states| states.get(&of)).cloned();
@@ -69,9 +69,8 @@ impl Folds {
                 break;
             }
         }
-        let Some(state) = state else { return Ok(before) };
-        let state = Arc::new(state);
-        let folded = Folded { version, state: state.clone() };
+        let Some(state) = state else { return Ok(before.map(Arc::unwrap_or_clone)) };
+        let folded = Folded { version, state: Arc::new(state.clone()) };
         let mut states = self.states();
         let states = states.get_or_insert_mut(stream.clone(), HashMap::new);
         // Whoever read further meanwhile knows more.

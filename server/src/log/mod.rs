@@ -176,14 +176,14 @@ impl Log {
     ///
     /// # Errors
     /// The database cannot be read, or `step` fails.
-    pub async fn fold<S, E>(
+    pub async fn fold<S, F, E>(
         &self,
         stream: &StreamKey,
-        step: impl Fn(Option<S>, &Recorded) -> Result<S, E>,
-    ) -> Result<Option<Arc<S>>, E>
+        step: impl Fn(Option<S>, &Recorded) -> Result<S, F>,
+    ) -> Result<Option<S>, E>
     where
         S: Clone + Send + Sync + 'static,
-        E: From<LogError>,
+        E: From<LogError> + From<F>,
     {
         self.folds.fold(&self.reader, stream, step).await
     }
