@@ -11,6 +11,7 @@ use events::quality::QualityCleared;
 use reading::{Read, Story, anonymous, event, person};
 use serde_json::Value;
 use server::auth::Visibility;
+use server::projections::Kind;
 
 /// Results of every kind, and some that were and are no more.
 async fn tell(read: &Read) {
@@ -70,8 +71,12 @@ async fn the_count_of_any_filter_is_that_of_its_rows() {
         let seen = filters(&read, view, sound, finer).await;
         assert!(seen > 200, "{seen} of the filters of {view} leave something");
     }
-    // Of a position that is gone, the rows are counted.
     let people = people();
+    for who in [&people[0], &people[2]] {
+        let seen = bounds(&read, who).await;
+        assert!(seen > 100, "{seen} of the bounds leave something");
+    }
+    // Of a position that is gone, the rows are counted.
     let head = read.log.head().await.unwrap().position;
     for position in [0, head / 3, head / 2, head] {
         for view in ["v_benchmark_results", "v_jobs"] {
@@ -90,6 +95,14 @@ async fn the_count_of_any_filter_is_that_of_its_rows() {
             assert_eq!(said, rows, "{view}");
         }
     }
+    bounds(&read, &people[1]).await;
+    // What was counted and is no more leaves no trace.
+    for table in ["result_counts_v1", "result_figure_counts_v1", "job_counts_v1"] {
+        let sql = format!("select count(*) filter (where n <= 0), count(*) from read.{table}");
+        let (empty, all): (i64, i64) =
+            sqlx::query_as(sqlx::AssertSqlSafe(sql)).fetch_one(&read.pool).await.unwrap();
+        assert!(empty == 0 && all > 0, "{table}: {empty} of {all}");
+    }
     for projection in ["results", "runs"] {
         let reports =
             server::projections::rebuild::rebuild(&read.pool, &read.log, Some(projection), &read.stop)
@@ -101,6 +114,54 @@ async fn the_count_of_any_filter_is_that_of_its_rows() {
 
 fn people() -> [Visibility; 4] {
     [person("acme", "ada"), person("acme", "bob"), person("other", "carol"), anonymous()]
+}
+
+/// Asks results by bounds on every figure and time that they have: at values, beside them, and at the edges of what is
+/// counted together. Gives how many of the bounds left something.
+async fn bounds(read: &Read, who: &Visibility) -> usize {
+    let all = read.rows(who, "v_benchmark_results", "").await;
+    let served = server::projections::views::served("v_benchmark_results").unwrap();
+    let mut seen = 0;
+    for column in served.columns.iter().filter(|column| matches!(column.kind, Kind::Float | Kind::Time)) {
+        let name = &column.name;
+        let mut values: Vec<String> = match column.kind {
+            Kind::Float => {
+                let of = |row: &Value| row[name.as_str()].as_f64();
+                let numbers: Vec<f64> = all.iter().filter_map(of).collect();
+                let Some(some) = numbers.first() else { continue };
+                let power = some.abs().max(1.0).log2().floor().exp2();
+                let beside = [some.next_up(), some.next_down(), power, power * 1.125, 0.0, -1.0, 1e300];
+                numbers.iter().copied().chain(beside).map(|number| number.to_string()).collect()
+            }
+            _ => {
+                let times: Vec<&str> = all.iter().filter_map(|row| row[name.as_str()].as_str()).collect();
+                let Some(some) = times.first() else { continue };
+                let edges =
+                    [format!("{}:00:00Z", &some[..13]), some[..10].to_owned(), "2000-01-01".to_owned()];
+                times.iter().map(|time| (*time).to_owned()).chain(edges).collect()
+            }
+        };
+        values.sort();
+        values.dedup();
+        for (nth, value) in values.iter().enumerate() {
+            let other = &values[(nth + 1) % values.len()];
+            let filter = ["status=eq.completed", "suspicious=is.false", "model_code=not.is.null"][nth % 3];
+            for query in [
+                format!("{name}=gt.{value}"),
+                format!("{name}=gte.{value}&{filter}"),
+                format!("{name}=lt.{value}"),
+                format!("{name}=lte.{value}&{filter}&simulated=is.false"),
+                format!("{name}=gt.{value}&{name}=lte.{other}"),
+                format!("{name}=gte.{value}&{name}=lt.{other}&{filter}"),
+                format!("{name}=lt.{value}&concurrency=lte.8"),
+            ] {
+                let (said, rows) = both(read, who, "v_benchmark_results", &query).await;
+                assert_eq!(said, rows, "{query}");
+                seen += usize::from(rows != "0");
+            }
+        }
+    }
+    seen
 }
 
 /// Asks a view by every column that it is counted by, for everybody. Gives how many of the filters left something.

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use server::projections::models::figure_counts::figure;
 use sqlx::PgConnection;
 
 use crate::reading::Read;
@@ -37,6 +38,7 @@ pub async fn grow(read: &Read, copies: u64) {
         let counts = live(&mut conn, counts).await;
         run(&mut conn, &format!("update read.{counts} set n = n * {}", copies + 1)).await;
     }
+    count_figures(&mut conn).await;
     run(&mut conn, "vacuum analyze").await;
     let results = live(&mut conn, "benchmark_results").await;
     let number: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("select count(*) from read.{results}")))
@@ -48,6 +50,34 @@ pub async fn grow(read: &Read, copies: u64) {
         format!("{number} ({:.0} s)", began.elapsed().as_secs_f64()),
         "–",
     );
+}
+
+/// Counts the figures by stretches of values anew: those of the copies are others. A number's leading bits, as
+/// `figure_counts::stretch` takes them; no figure here is below zero.
+async fn count_figures(conn: &mut PgConnection) {
+    let (counts, results) = (live(conn, "result_figure_counts").await, live(conn, "benchmark_results").await);
+    let columns = columns(conn, &results).await;
+    run(conn, &format!("truncate read.{counts}")).await;
+    for (name, kind) in columns {
+        let Some(figure) = figure(&name) else { continue };
+        let stretch = match kind.as_str() {
+            "double precision" => {
+                format!("('x' || encode(float8send({name}), 'hex'))::bit(64)::bigint >> 49")
+            }
+            _ => format!("floor(extract(epoch from {name}) / 3600)::bigint"),
+        };
+        let group = "org, project_code, model_code, framework_code, status, simulated, imported, suspicious";
+        run(
+            conn,
+            &format!(
+                "insert into read.{counts} (figure, stretch, group_no, {group}, n, visibility, owner)
+                 select {figure}, {stretch}, hashtextextended(concat_ws('|', {group}), 0), {group}, count(*), visibility, owner
+                   from read.{results} where valid_to is null and {name} is not null
+                  group by {stretch}, {group}, visibility, owner"
+            ),
+        )
+        .await;
+    }
 }
 
 async fn run(conn: &mut PgConnection, sql: &str) {

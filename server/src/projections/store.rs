@@ -1,9 +1,13 @@
 //! The checkpoints: which generation of a projection's tables is live, and how far each is.
 
-use sqlx::{PgConnection, PgPool, Row as _};
+use sqlx::{AssertSqlSafe, PgConnection, PgPool, Row as _};
 
 use super::batch::{Folded, Poison};
 use super::handle::{ProjectionState, ProjectionStatus};
+
+/// Has a transaction's commit not wait for the disk: what a lost one had folded is folded again from the log, whose own
+/// commits did wait, and which stands before everything that was folded from it.
+const WITHOUT_WAITING: &str = "(select set_config('synchronous_commit', 'off', true)) = 'off'";
 
 /// One set of tables of one projection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,10 +57,11 @@ pub(super) async fn advance(
     to: i64,
     folded: Folded,
 ) -> Result<bool, sqlx::Error> {
-    let moved = sqlx::query(
+    let moved = sqlx::query(AssertSqlSafe(format!(
         "update read.projections set position = $4, unknown = unknown + $5
-          where name = $1 and generation = $2 and position = $3 and state in ('live', 'building')",
-    )
+          where name = $1 and generation = $2 and position = $3 and state in ('live', 'building')
+            and {WITHOUT_WAITING}",
+    )))
     .bind(&generation.name)
     .bind(generation.generation)
     .bind(generation.position)
@@ -75,12 +80,13 @@ pub(super) async fn advance_idle(
     to: i64,
 ) -> Result<Vec<String>, sqlx::Error> {
     let (names, generations): (Vec<&str>, Vec<i32>) = idle.iter().map(|(n, g)| (n.as_str(), *g)).unzip();
-    sqlx::query_scalar(
+    sqlx::query_scalar(AssertSqlSafe(format!(
         "update read.projections p set position = $4
            from unnest($1::text[], $2::int[]) as u (name, generation)
           where p.name = u.name and p.generation = u.generation and p.position = $3 and p.state = 'live'
+            and {WITHOUT_WAITING}
          returning p.name",
-    )
+    )))
     .bind(names)
     .bind(generations)
     .bind(from)

@@ -12,6 +12,7 @@ use super::catalogue_views;
 use super::models::artifacts::ArtifactRow;
 use super::models::counts::{CountRow, OfJobs, OfResults};
 use super::models::external_outputs::{ExternalRow, GenaiPerf, Inferencex, KvCacheOffload, Kyai};
+use super::models::figure_counts::FigureCountRow;
 use super::models::jobs::JobRow;
 use super::models::logs::LogLineRow;
 use super::models::outputs::{Asr, Imagegen, Llm, OutputRow, Vlm};
@@ -26,6 +27,7 @@ use super::models::saved_views::SavedViewRow;
 use super::models::scenarios::ScenarioRow;
 use super::models::servers::ServerRow;
 use super::models::telemetry_series::ChunkRow;
+use super::models::tool_args_sets::ToolArgsSetRow;
 use super::models::workloads::WorkloadRow;
 use super::table::Row;
 use super::text::{Column, Kind};
@@ -80,26 +82,31 @@ pub fn all() -> &'static [ViewDef] {
 
 /// The view the API serves under this name.
 pub fn served(name: &str) -> Option<&'static ViewDef> {
-    all().iter().find(|v| v.served && v.name == name)
+    named(name).filter(|view| view.served)
 }
 
 /// The view whose rows say in their column `n` how many rows this view has of each kind, where there is one.
 pub fn counts_of(view: &ViewDef) -> Option<&'static ViewDef> {
-    let counts = match view.name {
+    named(match view.name {
         "v_benchmark_results" => "v_benchmark_result_counts",
         "v_jobs" => "v_job_counts",
         _ => return None,
-    };
-    all().iter().find(|v| v.name == counts)
+    })
 }
 
 /// The view that has the rows of this one with the kind that each is counted as (`kind_no`), where there is one.
 pub fn by_kind(view: &ViewDef) -> Option<&'static ViewDef> {
-    let kinds = match view.name {
-        "v_benchmark_results" => "v_benchmark_results_by_kind",
-        _ => return None,
-    };
-    all().iter().find(|v| v.name == kinds)
+    (view.name == "v_benchmark_results").then(|| named("v_benchmark_results_by_kind"))?
+}
+
+/// The view whose rows say in their column `n` how many rows of this view have a figure within a stretch of values, where
+/// there is one. See [`super::models::figure_counts`].
+pub fn figure_counts_of(view: &ViewDef) -> Option<&'static ViewDef> {
+    (view.name == "v_benchmark_results").then(|| named("v_benchmark_result_figure_counts"))?
+}
+
+fn named(name: &str) -> Option<&'static ViewDef> {
+    all().iter().find(|view| view.name == name)
 }
 
 /// The projections that fill a view's tables.
@@ -186,7 +193,8 @@ fn build() -> Vec<ViewDef> {
         prompt_libraries(),
         plain::<ChunkRow>("v_telemetry_chunks"),
         plain::<QuotaRow>("v_quotas"),
-        saved_views(),
+        unremoved::<SavedViewRow>("v_saved_views"),
+        unremoved::<ToolArgsSetRow>("v_tool_args_sets"),
         servers(),
         folded(telemetry::job_summary()),
         folded(telemetry::gpu_summary()),
@@ -226,6 +234,7 @@ fn build() -> Vec<ViewDef> {
     views.extend(versioned::<ResultRow>("v_benchmark_results", "v_benchmark_results_history"));
     views.push(results_by_kind());
     views.push(ViewDef { served: false, ..plain::<CountRow<OfResults>>("v_benchmark_result_counts") });
+    views.push(ViewDef { served: false, ..plain::<FigureCountRow>("v_benchmark_result_figure_counts") });
     views.push(ViewDef { served: false, ..plain::<CountRow<OfJobs>>("v_job_counts") });
     views.extend(people::views());
     views
@@ -266,8 +275,9 @@ fn servers() -> ViewDef {
     }
 }
 
-fn saved_views() -> ViewDef {
-    let view = plain::<SavedViewRow>("v_saved_views");
+/// A view of what people keep and remove.
+fn unremoved<R: Row>(name: &'static str) -> ViewDef {
+    let view = plain::<R>(name);
     ViewDef { select: format!("{} where not removed", view.select), ..view }
 }
 
@@ -311,7 +321,7 @@ fn events() -> ViewDef {
                    select case when k.second = '_' then 'organization' else 'private' end, k.second
                     where k.kind = 'saved_view'
                    union all
-                   select 'organization', '' where k.kind in ('server', 'org', 'quota', 'approval')
+                   select 'organization', '' where k.kind in ('server', 'org', 'quota', 'approval', 'tool_args_set')
                        or (k.kind in ('model', 'framework', 'config', 'tool', 'accelerator', 'engine_args_set',
                                      'prompt_source')
                            and k.org <> '_')) a

@@ -21,6 +21,8 @@ pub(super) const CHUNK: usize = 64 * 1024;
 
 /// Rows read before they are handed on.
 const BATCH: usize = 256;
+/// Batches that are read ahead: about as many rows as come while a row group of Parquet is written.
+const AHEAD: usize = 24;
 
 /// Writes rows in one format.
 enum Writer {
@@ -87,7 +89,7 @@ pub(super) fn stream(
     let (sender, receiver) = mpsc::channel::<Result<Bytes, std::io::Error>>(4);
     let mut out = Vec::with_capacity(CHUNK * 2);
     let writer = Writer::new(format, query, about, &mut out)?;
-    let (rows, batches) = mpsc::channel::<Batch>(4);
+    let (rows, batches) = mpsc::channel::<Batch>(AHEAD);
     tokio::spawn(read(tx, statement, rows));
     tokio::spawn(async move {
         if let Err(error) = write(batches, writer, out, &sender).await {

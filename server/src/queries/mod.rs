@@ -5,6 +5,7 @@
 
 pub mod activity;
 pub mod as_of;
+mod counts;
 pub mod encode;
 mod export;
 pub mod grammar;

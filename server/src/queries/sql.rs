@@ -2,10 +2,10 @@
 
 use super::grammar::{Node, Operator};
 use super::params::{AS_OF, Query};
-use super::past;
+use super::{counts, past};
 use crate::auth::Visibility;
 use crate::projections::Column;
-use crate::projections::views::{History, ViewDef, by_kind, counts_of};
+use crate::projections::views::{History, ViewDef};
 
 /// SQL with its values, all of them text that is cast where it stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,21 +25,30 @@ pub enum Value {
     List(Vec<String>),
 }
 
+/// The most rows that are rather found by their kinds, and then sorted, than looked for in the order that is asked for: where
+/// there are few, nearly all rows that there are would be looked at.
+const FEW: i64 = 5_000;
+
+/// The rows of a query of which is known how many it has without its limits.
+pub fn rows_of(view: &ViewDef, visibility: &Visibility, query: &Query<'_>, total: Option<i64>) -> Statement {
+    let orders = orders(view, query);
+    let few = total.is_some_and(|total| total <= FEW) && !orders.is_empty();
+    let Some(within) = few.then(|| counts::Within::of(view, query)).flatten() else {
+        return rows(view, visibility, query);
+    };
+    let needed = needed(query, &orders);
+    let mut statement =
+        Statement { sql: format!("with few as materialized (select {needed} from "), values: Vec::new() };
+    within.rows(&mut statement, visibility);
+    statement.sql.push_str(&format!(") select {} from few", selected(query)));
+    statement.order(&orders);
+    statement.limits(query);
+    statement
+}
+
 /// The rows of a query.
 pub fn rows(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> Statement {
-    let mut orders: Vec<(&Column, Direction)> = query
-        .order
-        .iter()
-        .map(|o| (o.column, Direction { descending: o.descending, nulls_first: o.nulls_first }))
-        .collect();
-    // Pages must not overlap: rows that are alike in the order asked for keep one order among themselves.
-    let paged = query.limit.is_some() || query.offset > 0;
-    let position = view.columns.iter().find(|c| c.name == "position").filter(|_| paged);
-    if let Some(position) = position
-        && !orders.iter().any(|(column, _)| column.name == "position")
-    {
-        orders.push((position, Direction::default()));
-    }
+    let mut orders = orders(view, query);
     if let Some(most) = pages_of_known_first(&orders, query) {
         if !only_known(orders[0].0, query) {
             return known_first(view, visibility, query, &orders, most);
@@ -52,6 +61,35 @@ pub fn rows(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> State
     statement.order(&orders);
     statement.limits(query);
     statement
+}
+
+/// The order that is asked for. Pages must not overlap: rows that are alike in it keep one order among themselves.
+fn orders<'q>(view: &'q ViewDef, query: &'q Query<'_>) -> Vec<(&'q Column, Direction)> {
+    let mut orders: Vec<(&Column, Direction)> = query
+        .order
+        .iter()
+        .map(|o| (o.column, Direction { descending: o.descending, nulls_first: o.nulls_first }))
+        .collect();
+    let paged = query.limit.is_some() || query.offset > 0;
+    let position = view.columns.iter().find(|c| c.name == "position").filter(|_| paged);
+    if let Some(position) = position
+        && !orders.iter().any(|(column, _)| column.name == "position")
+    {
+        orders.push((position, Direction::default()));
+    }
+    orders
+}
+
+/// The columns that are selected or ordered by.
+fn needed(query: &Query<'_>, orders: &[(&Column, Direction)]) -> String {
+    let mut needed: Vec<&str> = Vec::new();
+    let asked = query.select.iter().map(|(_, c)| c.name.as_str()).filter(|name| *name != AS_OF);
+    for name in asked.chain(orders.iter().map(|(column, _)| column.name.as_str())) {
+        if !needed.contains(&name) {
+            needed.push(name);
+        }
+    }
+    needed.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
 }
 
 /// What is selected, under the names it is asked for by.
@@ -92,14 +130,7 @@ fn known_first(
     most: i64,
 ) -> Statement {
     let (by, _) = orders[0];
-    let mut needed: Vec<&str> = Vec::new();
-    let asked = query.select.iter().map(|(_, c)| c.name.as_str()).filter(|name| *name != AS_OF);
-    for name in asked.chain(orders.iter().map(|(column, _)| column.name.as_str())) {
-        if !needed.contains(&name) {
-            needed.push(name);
-        }
-    }
-    let needed = needed.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+    let needed = needed(query, orders);
     let backwards = Direction { descending: true, nulls_first: Some(true) };
     let mut statement =
         Statement { sql: format!("with known as materialized (select {needed} from "), values: Vec::new() };
@@ -133,79 +164,6 @@ pub(super) fn expression(column: &Column, of: &str, query: &Query<'_>) -> String
         AS_OF => format!("{}::bigint", query.rows_of),
         name => format!("{of}\"{name}\""),
     }
-}
-
-/// How many rows a query has within its limits: what a page holds.
-pub fn extent(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> Statement {
-    let mut statement =
-        Statement { sql: "select count(*) from (select 1 from ".to_owned(), values: Vec::new() };
-    statement.source(view, visibility, query);
-    statement.limits(query);
-    statement.sql.push_str(") page");
-    statement
-}
-
-/// How the planner would read a query without its limits: it guesses the number of rows.
-pub fn plan(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> Statement {
-    let mut statement =
-        Statement { sql: "explain (format json) select 1 from ".to_owned(), values: Vec::new() };
-    statement.source(view, visibility, query);
-    statement
-}
-
-/// How many rows a query has without its limits.
-pub fn count(view: &ViewDef, visibility: &Visibility, query: &Query<'_>) -> Statement {
-    if let Some(counts) = counts_by_kind(view, query) {
-        let mut statement =
-            Statement { sql: "select coalesce(sum(n), 0)::bigint from ".to_owned(), values: Vec::new() };
-        statement.source(counts, visibility, query);
-        return statement;
-    }
-    let mut statement = Statement { sql: "select count(*) from ".to_owned(), values: Vec::new() };
-    if let Some((rows, counts)) = kinds_of(view).filter(|_| query.as_of.is_none()) {
-        statement.count_within_kinds(rows, counts, visibility, query);
-        return statement;
-    }
-    statement.source(view, visibility, query);
-    statement
-}
-
-/// The view of the rows with their kinds, and that of the kinds.
-fn kinds_of(view: &ViewDef) -> Option<(&'static ViewDef, &'static ViewDef)> {
-    Some((by_kind(view)?, counts_of(view)?))
-}
-
-/// How many rows a query has without its limits, counted up to so many.
-pub fn few(view: &ViewDef, visibility: &Visibility, query: &Query<'_>, most: i64) -> Statement {
-    let mut statement =
-        Statement { sql: "select count(*) from (select 1 from ".to_owned(), values: Vec::new() };
-    statement.source(view, visibility, query);
-    let n = statement.bind(Value::Text(Some(most.to_string())));
-    statement.sql.push_str(&format!(" limit ${n}::text::bigint) few"));
-    statement
-}
-
-/// Whether an exact count of a query costs no more than one of a few rows.
-pub fn is_counted_by_kind(view: &ViewDef, query: &Query<'_>) -> bool {
-    counts_by_kind(view, query).is_some()
-}
-
-/// The view that says how many rows there are of each kind, where it can answer for this query.
-fn counts_by_kind(view: &ViewDef, query: &Query<'_>) -> Option<&'static ViewDef> {
-    counts_of(view).filter(|counts| query.as_of.is_none() && counts_all(counts, query))
-}
-
-/// Whether a view that says how many rows there are of each kind knows everything that a query filters by.
-fn counts_all(counts: &ViewDef, query: &Query<'_>) -> bool {
-    query.filter.iter().all(|node| knows(counts, node))
-}
-
-/// Whether a view that says how many rows there are of each kind knows everything in a condition.
-fn knows(counts: &ViewDef, node: &Node<'_>) -> bool {
-    let mut names = Vec::new();
-    node.names(&mut names);
-    let own = ["n", "kind_no"];
-    names.iter().all(|name| !own.contains(name) && counts.columns.iter().any(|column| column.name == *name))
 }
 
 /// The rows of a table, as JSON, that the reader may see, that were there at a position, and that have changed since.
@@ -254,7 +212,7 @@ impl Statement {
         }
     }
 
-    fn limits(&mut self, query: &Query<'_>) {
+    pub(super) fn limits(&mut self, query: &Query<'_>) {
         if let Some(limit) = query.limit {
             let n = self.bind(Value::Text(Some(limit.to_string())));
             self.sql.push_str(&format!(" limit ${n}::text::bigint"));
@@ -285,36 +243,8 @@ impl Statement {
         }
     }
 
-    /// Rows of the kinds that the query's conditions on kinds leave, held to its other conditions: there are few kinds,
-    /// and indexes have the figures with the kinds.
-    fn count_within_kinds(
-        &mut self,
-        rows: &ViewDef,
-        counts: &ViewDef,
-        visibility: &Visibility,
-        query: &Query<'_>,
-    ) {
-        let (of_kinds, others): (Vec<_>, Vec<_>) = query.filter.iter().partition(|node| knows(counts, node));
-        self.sql.push_str(&format!("read.{} where ", rows.name));
-        self.visible(visibility);
-        for node in others {
-            self.sql.push_str(" and ");
-            self.condition(node);
-        }
-        if of_kinds.is_empty() {
-            return;
-        }
-        self.sql.push_str(&format!(" and kind_no in (select kind_no from read.{} where ", counts.name));
-        self.visible(visibility);
-        for node in of_kinds {
-            self.sql.push_str(" and ");
-            self.condition(node);
-        }
-        self.sql.push(')');
-    }
-
     /// The condition that the reader may see a row.
-    fn visible(&mut self, visibility: &Visibility) {
+    pub(super) fn visible(&mut self, visibility: &Visibility) {
         let org = self.bind(Value::Text(visibility.org.clone()));
         let user = self.bind(Value::Text(visibility.user.clone()));
         self.sql.push_str(&format!(
@@ -338,7 +268,7 @@ impl Statement {
         self.sql.push_str(&format!("(with {} {select}) past", with.join(", ")));
     }
 
-    fn condition(&mut self, node: &Node<'_>) {
+    pub(super) fn condition(&mut self, node: &Node<'_>) {
         match node {
             Node::And(nodes) => self.join(nodes, " and "),
             Node::Or(nodes) => self.join(nodes, " or "),

@@ -13,7 +13,7 @@ use super::export::{self, CHUNK};
 use super::params::Query;
 use super::request::{Count, Format, Preferences, apply_range};
 use super::sql::{self, Statement, Value};
-use super::{act_for, as_of, encode, leaderboard, past};
+use super::{act_for, as_of, counts, encode, leaderboard, past};
 use crate::api::Failure;
 use crate::auth::Visibility;
 use crate::log::Log;
@@ -107,14 +107,14 @@ pub async fn query(
         let rows = match (preferences.count, total) {
             _ if ranked.is_some() => ranked.map_or(0, |ranked| ranked.page),
             (Some(Count::Exact), Some(total)) => (total - query.offset).min(query.limit.unwrap_or(i64::MAX)),
-            _ => number(&mut tx, sql::extent(view, visibility, &query)).await?,
+            _ => number(&mut tx, counts::extent(view, visibility, &query)).await?,
         };
         tx.commit().await?;
         return Ok(answer.respond(Body::empty(), usize::try_from(rows).ok()));
     }
     let statement = match ranked {
         Some(ranked) => ranked.rows,
-        None => sql::rows(view, visibility, &query),
+        None => sql::rows_of(view, visibility, &query, total),
     };
     match format {
         Format::Json | Format::Object => {
@@ -182,19 +182,19 @@ async fn total(
     count: Option<Count>,
 ) -> Result<Option<i64>, Failure> {
     let Some(count) = count else { return Ok(None) };
-    if count != Count::Exact && !sql::is_counted_by_kind(view, query) {
+    if count != Count::Exact && !counts::is_tallied(view, query) {
         // The planner guesses from all rows that there are, others' too: where the reader's own are few, a guess would tell
         // whether others have what is asked for.
-        let few = number(&mut *tx, sql::few(view, visibility, query, COUNTED_EXACTLY + 1)).await?;
+        let few = number(&mut *tx, counts::few(view, visibility, query, COUNTED_EXACTLY + 1)).await?;
         if few <= COUNTED_EXACTLY {
             return Ok(Some(few));
         }
-        let row = bound(sql::plan(view, visibility, query)).fetch_one(&mut *tx).await.map_err(refused)?;
+        let row = bound(counts::plan(view, visibility, query)).fetch_one(&mut *tx).await.map_err(refused)?;
         let plan: serde_json::Value = row.try_get(0)?;
         let planned = plan[0]["Plan"]["Plan Rows"].as_f64().unwrap_or(0.0) as i64;
         return Ok(Some(planned.max(few)));
     }
-    number(tx, sql::count(view, visibility, query)).await.map(Some)
+    number(tx, counts::count(view, visibility, query)).await.map(Some)
 }
 
 fn no_such_view(name: &str) -> Failure {

@@ -6,6 +6,7 @@ pub mod catalogue;
 pub mod counts;
 pub mod energy;
 pub mod external_outputs;
+pub mod figure_counts;
 pub mod jobs;
 pub mod leaderboard;
 pub mod logs;
@@ -28,6 +29,7 @@ pub mod telemetry;
 pub mod telemetry_frame;
 pub mod telemetry_series;
 pub mod telemetry_summary;
+pub mod tool_args_sets;
 pub mod tpu_summary;
 pub mod workloads;
 
@@ -45,6 +47,7 @@ pub fn registry() -> Vec<Box<dyn Projection>> {
         Box::new(telemetry::Telemetry::default()),
         Box::new(logs::Logs::default()),
         Box::new(saved_views::SavedViews::default()),
+        Box::new(tool_args_sets::ToolArgsSets::default()),
         Box::new(artifacts::Artifacts::default()),
         Box::new(people::People::default()),
         Box::new(quotas::Quotas::default()),

@@ -17,6 +17,7 @@ use super::external_outputs::{
     ExternalRow, GenaiPerf, Inferencex, KvCacheOffload, Kyai, of_genai_perf, of_inferencex, of_kv_cache,
     of_kyai,
 };
+use super::figure_counts::FigureCountRow;
 use super::jobs::job_of;
 use super::leaderboard::{self, BoardRow};
 use super::outputs::{Asr, Imagegen, Llm, OutputRow, Vlm};
@@ -47,6 +48,7 @@ pub struct Results {
     results: Table<ResultRow>,
     boards: Table<BoardRow>,
     counts: Table<CountRow<OfResults>>,
+    figure_counts: Table<FigureCountRow>,
 }
 
 /// Where the leaderboard keeps a job's results.

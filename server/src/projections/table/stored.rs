@@ -24,29 +24,12 @@ impl<R: Row> Table<R> {
             return Ok(false);
         }
         let keys: Vec<R::Key> = self.wanted.drain().collect();
-        let mut parts: Vec<Vec<String>> = vec![Vec::with_capacity(keys.len()); R::KEY.len()];
-        for key in &keys {
-            for (column, part) in parts.iter_mut().zip(key.parts()) {
-                column.push(part);
-            }
-        }
-        let arrays: Vec<String> = (1..=parts.len()).map(|n| format!("${n}::text[]")).collect();
-        let names: Vec<String> = (1..=parts.len()).map(|n| format!("k{n}")).collect();
-        let matches: Vec<String> = R::KEY
-            .iter()
-            .zip(&names)
-            .map(|(column, name)| format!("t.{column} = k.{name}::{}", self.kind_sql(column)))
-            .collect();
+        let (keyed, matches) = self.keyed();
         let live = if R::VERSIONED { " and t.valid_to is null" } else { "" };
-        let sql = format!(
-            "select row_to_json(t)::text from {} t join unnest({}) as k({}) on {}{live}",
-            Self::relation(generation),
-            arrays.join(", "),
-            names.join(", "),
-            matches.join(" and "),
-        );
+        let table = Self::relation(generation);
+        let sql = format!("select row_to_json(t)::text from {table} t join {keyed} on {matches}{live}");
         let mut query = sqlx::query(sqlx::AssertSqlSafe(sql));
-        for column in parts {
+        for column in parts(&keys) {
             query = query.bind(column);
         }
         let found = query.fetch_all(conn).await?;
@@ -59,6 +42,55 @@ impl<R: Row> Table<R> {
             self.rows.insert(row.key(), Slot { row: Some(row), dirty: false });
         }
         Ok(true)
+    }
+
+    /// The keys of a statement, `k`, of which each part is bound as one array, and the condition that a row `t` has one.
+    fn keyed(&self) -> (String, String) {
+        let arrays: Vec<String> = (1..=R::KEY.len()).map(|n| format!("${n}::text[]")).collect();
+        let names: Vec<String> = (1..=R::KEY.len()).map(|n| format!("k{n}")).collect();
+        let matches: Vec<String> = R::KEY
+            .iter()
+            .zip(&names)
+            .map(|(column, name)| format!("t.{column} = k.{name}::{}", self.kind_sql(column)))
+            .collect();
+        (format!("unnest({}) as k({})", arrays.join(", "), names.join(", ")), matches.join(" and "))
+    }
+
+    /// Removes the rows with these keys that count nothing any more: what was and went leaves no trace.
+    async fn remove_empty(
+        &self,
+        conn: &mut PgConnection,
+        generation: i32,
+        tally: &str,
+        keys: &[R::Key],
+    ) -> Result<(), StoreError> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let (keyed, matches) = self.keyed();
+        let table = Self::relation(generation);
+        let sql = format!("delete from {table} t using {keyed} where {matches} and t.{tally} = 0");
+        let mut query = sqlx::query(sqlx::AssertSqlSafe(sql));
+        for column in parts(keys) {
+            query = query.bind(column);
+        }
+        query.execute(conn).await?;
+        Ok(())
+    }
+
+    /// Forgets the tallies that come to nothing. Gives the keys of those that go down.
+    fn settle_tallies(&mut self) -> Vec<R::Key> {
+        let mut down = Vec::new();
+        if R::TALLY.is_some() {
+            self.rows.retain(|key, slot| {
+                let change = slot.row.as_mut().and_then(R::tally).copied().unwrap_or_default();
+                if change < 0 {
+                    down.push(key.clone());
+                }
+                change != 0
+            });
+        }
+        down
     }
 
     fn kind_sql(&self, column: &str) -> &'static str {
@@ -134,6 +166,20 @@ impl<R: Row> Table<R> {
     }
 }
 
+/// The parts of keys, each part's texts together.
+fn parts<K: Key>(keys: &[K]) -> Vec<Vec<String>> {
+    let mut parts: Vec<Vec<String>> = Vec::new();
+    for key in keys {
+        for (nth, part) in key.parts().into_iter().enumerate() {
+            if parts.len() <= nth {
+                parts.push(Vec::with_capacity(keys.len()));
+            }
+            parts[nth].push(part);
+        }
+    }
+    parts
+}
+
 impl<R: Row> AnyTable for Table<R> {
     fn name(&self) -> &'static str {
         R::TABLE
@@ -174,6 +220,7 @@ impl<R: Row> AnyTable for Table<R> {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             self.apply_access_changes(conn, generation).await?;
+            let down = self.settle_tallies();
             let mut rows = self.take_dirty()?;
             let sql = if rows.is_empty() { String::new() } else { self.upsert_sql(generation) };
             while !rows.is_empty() {
@@ -193,7 +240,8 @@ impl<R: Row> AnyTable for Table<R> {
                 query.execute(&mut *conn).await?;
                 rows = rest;
             }
-            if R::TALLY.is_some() {
+            if let Some(tally) = R::TALLY {
+                self.remove_empty(conn, generation, tally, &down).await?;
                 self.rows.clear();
             }
             Ok(())
@@ -207,6 +255,7 @@ impl<R: Row> AnyTable for Table<R> {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             self.apply_access_changes(conn, generation).await?;
+            self.settle_tallies();
             let sql = format!("copy {} ({}) from stdin", Self::relation(generation), self.column_list());
             let mut copy = conn.copy_in_raw(&sql).await?;
             let mut buffer = Vec::with_capacity(1 << 20);

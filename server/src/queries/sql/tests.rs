@@ -21,33 +21,6 @@ fn a_query_becomes_sql_with_bound_values() {
     assert_eq!(statement.values[2], Value::Text(Some("running".into())));
 }
 
-#[test]
-fn results_are_counted_by_kind_where_the_filters_ask_for_nothing_finer() {
-    let view = served("v_benchmark_results").unwrap();
-    let counted = |raw: &str| {
-        let query = Query::parse(view, raw).unwrap();
-        count(view, &Principal::Anonymous.visibility(), &query).sql.starts_with("select coalesce(sum(n)")
-    };
-    assert!(counted("") && counted("or=(status.eq.completed,not.and(model_code.like.x*,concurrency.gt.4))"));
-    for finer in [
-        "run_number=eq.1",
-        "or=(status.eq.completed,energy_j.gt.1)",
-        "as_of=5",
-        "status=eq.completed&as_of=5",
-    ] {
-        assert!(!counted(finer), "{finer}");
-    }
-    let raw = "model_code=eq.m&status=eq.completed&ttft_p99_ms=lt.250";
-    let within = count(view, &Principal::Anonymous.visibility(), &Query::parse(view, raw).unwrap()).sql;
-    assert!(
-        within.contains("\"ttft_p99_ms\" <") && within.contains("kind_no in (select kind_no"),
-        "{within}"
-    );
-    let jobs = served("v_jobs").unwrap();
-    let query = Query::parse(jobs, "status=in.(queued,running)&config_code=eq.h100x8").unwrap();
-    assert!(count(jobs, &Principal::Anonymous.visibility(), &query).sql.contains("read.v_job_counts"));
-}
-
 proptest! {
     /// Whatever a client writes, the SQL is made of the whitelist: no character of a value ever stands in it.
     #[test]

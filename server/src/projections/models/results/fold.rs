@@ -6,6 +6,7 @@ use events::keys::ImportKey;
 
 use super::super::access;
 use super::super::counts::{CountRow, OfResults};
+use super::super::figure_counts::Places;
 use super::super::jobs::job_of;
 use super::super::result::ResultRow;
 use super::super::result_rows::{ResultServerRow, window, window_end};
@@ -20,7 +21,7 @@ impl Projection for Results {
         "results"
     }
     fn version(&self) -> i32 {
-        9
+        10
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -63,6 +64,7 @@ impl Projection for Results {
             &mut self.results,
             &mut self.boards,
             &mut self.counts,
+            &mut self.figure_counts,
         ]
     }
 
@@ -151,27 +153,33 @@ impl Projection for Results {
             self.results.set_visibility(org, code, &visibility);
             self.boards.set_visibility(org, code, &visibility);
             self.counts.set_visibility(org, code, &visibility);
+            self.figure_counts.set_visibility(org, code, &visibility);
             return Ok(());
         }
-        // Telemetry changes figures, not what kind of result it is.
         let result = match recorded.stream.kind() {
             "job" | "import" => Some(recorded.stream.to_string()),
+            "telemetry" => Some(job_of(&recorded.stream)?.1),
             _ => None,
         };
-        let kind =
-            |results: &Table<ResultRow>| Some(CountRow::<OfResults>::of(results.get(result.as_ref()?)?));
-        let before = kind(&self.results);
+        let found = |results: &Table<ResultRow>| {
+            let result = results.get(result.as_ref()?)?;
+            Some((CountRow::<OfResults>::of(result), Places::of(result)))
+        };
+        let before = found(&self.results);
         self.fold_one(recorded, event)?;
-        let after = kind(&self.results);
-        if let (Some(job), Some(row)) = (&result, &after)
+        let after = found(&self.results);
+        if let (Some(job), Some((row, _))) = (&result, &after)
             && self.results.get(job).is_some_and(|result| result.kind_no != row.kind_no)
             && let Some(result) = self.results.get_mut(job, recorded.position)
         {
             result.kind_no = row.kind_no;
         }
         if before != after {
-            before.into_iter().for_each(|row| self.counts.add(row, -1));
-            after.into_iter().for_each(|row| self.counts.add(row, 1));
+            for (found, by) in [(before, -1), (after, 1)] {
+                let Some((row, places)) = found else { continue };
+                self.counts.add(row, by);
+                places.rows().for_each(|row| self.figure_counts.add(row, by));
+            }
         }
         Ok(())
     }
