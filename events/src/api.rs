@@ -12,7 +12,10 @@ use serde_json::Value;
 
 use crate::access::Role;
 
-pub use crate::api_tools::{ContentFormat, CreatePromptSource, ImportResults, IngestInferencexResults};
+pub use crate::api_tools::{
+    ContentFormat, CreatePromptSource, ImportResults, IngestInferencexResults, RemoveToolArgsSet,
+    SaveToolArgsSet,
+};
 pub use crate::matrix::ScenarioMatrix;
 pub use history::*;
 pub use people::*;

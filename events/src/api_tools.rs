@@ -1,5 +1,7 @@
 //! Arguments of the commands about tools' results and prompt sources.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -119,4 +121,36 @@ pub struct CreatePromptSource {
     /// The SHA-256 of transcripts that were uploaded before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_ground_truth_upload_sha256: Option<String>,
+}
+
+/// `POST /api/rpc/save_tool_args_set`: keeps arguments of a tool under a name for the whole organisation, or puts others in
+/// their place. Keys in the answer: `tool_args_set` (its stream), `set_code`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SaveToolArgsSet {
+    /// The tool.
+    pub p_tool_code: String,
+    /// The display name.
+    pub p_name: String,
+    /// The set's code; made of the name where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_set_code: Option<String>,
+    /// The arguments: key → typed value.
+    pub p_values: BTreeMap<String, Value>,
+    /// What else is to be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_notes: Option<String>,
+}
+
+/// `POST /api/rpc/remove_tool_args_set`: workloads that were made from the set keep their values. Keys in the answer:
+/// `tool_args_set` (its stream), `set_code`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RemoveToolArgsSet {
+    /// The tool.
+    pub p_tool_code: String,
+    /// The set's code.
+    pub p_set_code: String,
 }

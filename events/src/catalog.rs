@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::upcast::upcast;
 use crate::{
     access, catalogue, job, project, prompt_source, quality, quota, run, saved_view, server_host, system,
-    telemetry, tool_output, workload,
+    telemetry, tool_args, tool_output, workload,
 };
 
 /// Why an event could not be read.
@@ -133,6 +133,8 @@ events! {
     AcceleratorRegistered(Box<catalogue::AcceleratorRegistered>) = "accelerator.registered",
     EngineArgsSetRegistered(Box<catalogue::EngineArgsSetRegistered>) = "engine_args_set.registered",
     EngineArgsSetArchived(catalogue::EngineArgsSetArchived) = "engine_args_set.archived",
+    ToolArgsSetSaved(tool_args::ToolArgsSetSaved) = "tool_args_set.saved",
+    ToolArgsSetRemoved(tool_args::ToolArgsSetRemoved) = "tool_args_set.removed",
     ApprovalGranted(catalogue::ApprovalGranted) = "approval.granted",
     ApprovalRevoked(catalogue::ApprovalRevoked) = "approval.revoked",
     PromptSourceCreated(Box<prompt_source::PromptSourceCreated>) = "prompt_source.created",
@@ -240,6 +242,7 @@ pub fn stream_kind(event_type: &str) -> Option<&'static str> {
         "tool" => "tool",
         "accelerator" => "accelerator",
         "engine_args_set" => "engine_args_set",
+        "tool_args_set" => "tool_args_set",
         "approval" => "approval",
         "prompt_source" => "prompt_source",
         "org" => "org",

@@ -89,6 +89,7 @@ pub const KINDS: &[&str] = &[
     "tool",
     "accelerator",
     "engine_args_set",
+    "tool_args_set",
     "approval",
     "org",
     "quota",

@@ -45,6 +45,7 @@ pub mod summary_requests;
 pub mod system;
 pub mod telemetry;
 pub mod timestamp;
+pub mod tool_args;
 pub mod tool_output;
 pub mod tools;
 pub mod upcast;

@@ -42,6 +42,10 @@ pub struct WorkloadSpec {
     /// The prompt source's code; absent means the tool's built-in synthetic English prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_source_code: Option<String>,
+    /// Which build of the framework version serves the model, by the catalogue's name of it (`nvidia`, `amd`); absent means
+    /// the one for the server's hardware.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_profile: Option<String>,
     /// Keep one model server for all jobs of a run instead of starting it afresh for each.
     #[serde(default)]
     pub keep_server: bool,

@@ -60,6 +60,7 @@ fn rule(view: &str) -> Rule {
         | "v_prompt_source_calibrations" => Rule::Catalogue,
         "v_servers"
         | "v_dangerous_arg_approvals"
+        | "v_tool_args_sets"
         | "v_members"
         | "v_organizations"
         | "v_quotas"
@@ -193,7 +194,7 @@ fn sees_stream(world: &World, caller: &Caller, stream: &StreamKey) -> bool {
         "config" | "model" | "framework" | "tool" | "accelerator" | "engine_args_set" | "prompt_source" => {
             member || stream.org() == PLATFORM_ORG
         }
-        "server" | "org" | "quota" | "approval" => member,
+        "server" | "org" | "quota" | "approval" | "tool_args_set" => member,
         // The same bytes may be a file of several projects; whoever sees one of them sees that.
         "blob" if second == hex::encode(Sha256::digest(UPLOADED)) => {
             caller.name == format!("owner of {}", stream.org())

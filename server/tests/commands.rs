@@ -137,6 +137,7 @@ impl World {
             p_tool_args: Default::default(),
             p_endpoint_url: None,
             p_prompt_source_code: None,
+            p_build_profile: None,
             p_keep_server: false,
             p_scenarios: ScenarioMatrix {
                 p_concurrency: concurrency.to_vec(),

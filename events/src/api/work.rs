@@ -46,6 +46,10 @@ pub struct WorkloadInput {
     /// The source of the inputs; absent means what the tool makes up, where it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_prompt_source_code: Option<String>,
+    /// Which build of the framework version, by its name in the catalogue's `container_images`; absent means the one for the
+    /// server's hardware.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_build_profile: Option<String>,
     /// Keep one model server for all jobs of a run.
     #[serde(default)]
     pub p_keep_server: bool,
@@ -118,6 +122,9 @@ pub struct CloneWorkload {
     /// Another source of the inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_prompt_source_code: Option<String>,
+    /// Another build of the framework version; empty for the one that the server's hardware needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_build_profile: Option<String>,
 }
 
 /// `POST /api/rpc/create_workload`. Keys in the answer: `workload_code`, `scenario_codes`.

@@ -127,6 +127,7 @@ fn spec_of(workload: u32) -> WorkloadSpec {
         tool_args: Default::default(),
         endpoint_url: None,
         prompt_source_code: None,
+        build_profile: None,
         keep_server: false,
     }
 }

@@ -275,6 +275,16 @@ pub const COMMANDS: &[Command] = &[
         Access::Person(Role::Admin),
         "Takes such approvals back.",
     ),
+    command::<SaveToolArgsSet>(
+        "save_tool_args_set",
+        MEMBER,
+        "Keeps arguments of a tool under a name for the organisation.",
+    ),
+    command::<RemoveToolArgsSet>(
+        "remove_tool_args_set",
+        MEMBER,
+        "Removes such a set; workloads keep theirs.",
+    ),
     command::<SaveView>(
         "save_view",
         Access::Person(Role::Viewer),

@@ -26,7 +26,7 @@ use crate::commands::{
     change_workload, check_readiness, clone_workload, create_project, create_prompt_source,
     create_server_config_instance, create_workload, diff_engine_args_sets, engine_args_sets, flag_result,
     import_results, ingest_results, preview_commands, register_entry, remove_server, rerun, retry_job,
-    saved_views, set_server_maintenance, start_run,
+    saved_views, set_server_maintenance, start_run, tool_args_sets,
 };
 use crate::log::{self, VerifyOptions};
 use crate::state::AppState;
@@ -144,6 +144,12 @@ impl Call {
             }
             "remove_server" => {
                 done(remove_server::remove_server(state, principal, self.args()?, self.meta()).await)
+            }
+            "save_tool_args_set" => {
+                done(tool_args_sets::save_tool_args_set(state, principal, self.args()?, self.meta()).await)
+            }
+            "remove_tool_args_set" => {
+                done(tool_args_sets::remove_tool_args_set(state, principal, self.args()?, self.meta()).await)
             }
             "save_view" => {
                 let args = self.args()?;

@@ -212,6 +212,7 @@ pub(super) async fn catalogue(
             .into());
     }
     fits(spec, &model, &tool)?;
+    check_build(spec, &framework)?;
     let set = match &spec.engine_args_set_code {
         Some(code) => Some(engine_args_set(state, org, code, spec.engine_args_set_version).await?),
         None => None,
@@ -243,6 +244,22 @@ fn fits(spec: &WorkloadSpec, model: &ModelRegistered, tool: &ToolRegistered) -> 
             .hint("choose a model of that family"));
     }
     Ok(())
+}
+
+/// Whether the framework's version has the build that is asked for.
+fn check_build(spec: &WorkloadSpec, framework: &FrameworkRegistered) -> Result<(), Refusal> {
+    let Some(profile) = &spec.build_profile else { return Ok(()) };
+    if framework.container_images.contains_key(profile) {
+        return Ok(());
+    }
+    let shown: String = profile.chars().take(100).collect();
+    let name = format!("{} {}", spec.framework_code, spec.framework_version);
+    let known: Vec<&str> = framework.container_images.keys().map(String::as_str).collect();
+    let hint = match known.as_slice() {
+        [] => "leave p_build_profile out".to_owned(),
+        known => format!("it has {}; or leave p_build_profile out", known.join(", ")),
+    };
+    Err(Refusal::invalid("unknown_build_profile", format!("{name} has no build {shown:?}")).hint(hint))
 }
 
 impl Catalogue {

@@ -95,6 +95,9 @@ fn changed(mut spec: WorkloadSpec, args: &CloneWorkload) -> WorkloadSpec {
     if args.p_prompt_source_code.is_some() {
         spec.prompt_source_code.clone_from(&args.p_prompt_source_code);
     }
+    if let Some(profile) = &args.p_build_profile {
+        spec.build_profile = Some(profile.clone()).filter(|profile| !profile.is_empty());
+    }
     merge(&mut spec.engine_args, &args.p_engine_args);
     merge(&mut spec.tool_args, &args.p_tool_args);
     spec

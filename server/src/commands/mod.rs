@@ -48,6 +48,7 @@ pub mod retry_job;
 pub mod saved_views;
 pub mod set_server_maintenance;
 pub mod start_run;
+pub mod tool_args_sets;
 pub mod watch;
 pub mod work_index;
 

@@ -3,7 +3,7 @@
 use events::Event;
 use events::access::Role;
 use events::api::{CommandReply, Readiness, StartRun};
-use events::catalogue::FrameworkRegistered;
+use events::catalogue::{AcceleratorRegistered, FrameworkRegistered};
 use events::job::{JobCreated, JobQueued};
 use events::keys::{RunKey, ScenarioKey, ServerKey, WorkloadKey};
 use events::quota::Resource;
@@ -110,7 +110,8 @@ pub(super) async fn ready_jobs(
     if !readiness.ready {
         return Err(not_ready(&readiness).into());
     }
-    let image = container_image(&catalogue.framework, &place);
+    let accelerator = place.accelerator.as_ref();
+    let image = container_image(&catalogue.framework, spec.build_profile.as_deref(), accelerator);
     let mut jobs = Vec::new();
     for (ordinal, (code, scenario)) in (0u32..).zip(scenarios) {
         let resolved = catalogue.resolve(spec, scenario, &specs, place.gpus())?;
@@ -129,11 +130,17 @@ pub(super) async fn ready_jobs(
     Ok(jobs)
 }
 
-/// The image that the catalogue names for the framework's version on the server's kind of hardware.
-fn container_image(framework: &FrameworkRegistered, place: &check_readiness::Place) -> Option<String> {
-    let vendor = place.accelerator.as_ref().map(|accelerator| accelerator.vendor.to_lowercase());
-    let of_vendor = vendor.and_then(|vendor| framework.container_images.get(&vendor));
-    of_vendor.or(framework.container_image.as_ref()).cloned()
+/// The image of the build that is asked for, or else of the one that the catalogue names for the framework's version on the
+/// server's kind of hardware.
+fn container_image(
+    framework: &FrameworkRegistered,
+    profile: Option<&str>,
+    accelerator: Option<&AcceleratorRegistered>,
+) -> Option<String> {
+    let images = &framework.container_images;
+    let vendor = accelerator.map(|accelerator| accelerator.vendor.to_lowercase());
+    let profile = profile.map(str::to_owned).or(vendor);
+    profile.and_then(|profile| images.get(&profile)).or(framework.container_image.as_ref()).cloned()
 }
 
 /// The writes of a run with its jobs, the first of which is queued.

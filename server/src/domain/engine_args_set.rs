@@ -14,7 +14,7 @@ use super::{LoadError, Refusal, decode, wrong_beginning};
 use crate::resolve::{FlagStyle, SetInForce, check_values};
 
 /// The most values one set may hold.
-const MAX_VALUES: usize = 200;
+pub(super) const MAX_VALUES: usize = 200;
 /// The longest notes, characters.
 const MAX_NOTES: usize = 4000;
 
@@ -146,7 +146,7 @@ impl EngineArgsSet {
     }
 }
 
-fn check_notes(notes: Option<&str>) -> Result<Option<String>, Refusal> {
+pub(super) fn check_notes(notes: Option<&str>) -> Result<Option<String>, Refusal> {
     let Some(notes) = notes.map(str::trim).filter(|notes| !notes.is_empty()) else { return Ok(None) };
     let odd = notes.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t'));
     if odd || notes.chars().count() > MAX_NOTES {

@@ -16,6 +16,7 @@ pub mod run;
 pub mod saved_view;
 pub mod scenario;
 pub mod server;
+pub mod tool_args_set;
 pub mod workload;
 
 use events::Event;

@@ -40,6 +40,7 @@ pub(crate) fn workload() -> WorkloadSpec {
         tool_args: Default::default(),
         endpoint_url: None,
         prompt_source_code: None,
+        build_profile: None,
         keep_server: false,
     }
 }
@@ -69,6 +70,7 @@ pub(crate) fn workload_input() -> WorkloadInput {
         p_tool_args: Default::default(),
         p_endpoint_url: None,
         p_prompt_source_code: None,
+        p_build_profile: None,
         p_keep_server: false,
         p_scenarios: ScenarioMatrix {
             p_concurrency: vec![1, 2],

@@ -167,6 +167,7 @@ pub fn spec_of(input: &WorkloadInput, tool_code: &str) -> WorkloadSpec {
         tool_args: input.p_tool_args.clone(),
         endpoint_url: input.p_endpoint_url.clone(),
         prompt_source_code: input.p_prompt_source_code.clone(),
+        build_profile: input.p_build_profile.clone(),
         keep_server: input.p_keep_server,
     }
 }

@@ -76,7 +76,7 @@ impl Access {
             // The catalogue is everybody's.
             "config" | "model" | "framework" | "tool" | "accelerator" | "engine_args_set"
             | "prompt_source" => stream.org() == PLATFORM_ORG || member(stream.org()),
-            "server" | "org" | "quota" | "blob" | "approval" => member(stream.org()),
+            "server" | "org" | "quota" | "blob" | "approval" | "tool_args_set" => member(stream.org()),
             // The organisation's, or one person's in it.
             "saved_view" => {
                 let owner = stream.parts().into_iter().nth(1).unwrap_or_default();

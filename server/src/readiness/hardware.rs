@@ -1,6 +1,6 @@
 //! Does the hardware do what the framework, the precision and the parallelism ask of it?
 
-use super::cures::{advice, link, set, set_arg};
+use super::cures::{advice, link, set, set_arg, unset};
 use super::{Facts, Finding};
 use crate::resolve::gpus_per_replica;
 
@@ -56,6 +56,31 @@ fn vendor(facts: &Facts<'_>) -> Option<String> {
     ];
     let found = known.iter().find(|(words, _)| words.iter().any(|word| name.contains(word)));
     found.map(|(_, vendor)| (*vendor).to_owned()).or_else(|| of_nvidia.then(|| "nvidia".to_owned()))
+}
+
+/// The build that is asked for is one for this kind of hardware.
+pub(super) fn build_fits(facts: &Facts<'_>) -> Finding {
+    let Some(profile) = facts.workload.build_profile.as_deref().filter(|_| !facts.is_external()) else {
+        return Finding::DoesNotApply;
+    };
+    let Some(vendor) = vendor(facts) else { return Finding::unknown("the server's hardware is not known") };
+    // `amd-mi300` is a build for some of AMD's. Every host has a processor.
+    let is_of = |vendor: &str| {
+        profile.strip_prefix(vendor).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
+    if is_of(&vendor) || is_of("cpu") {
+        return Finding::ok(format!("Build {profile} runs on this server, which is {vendor}."));
+    }
+    if !["nvidia", "amd", "google-tpu", "intel-xpu"].into_iter().any(is_of) {
+        return Finding::unknown(format!("it is not known which hardware build {profile} is for"));
+    }
+    Finding::Fails(
+        format!("Build {profile} is not for this server, which is {vendor}."),
+        vec![
+            unset("p_build_profile", "Leave the build to the server's hardware."),
+            link("/hardware", "Or choose another server."),
+        ],
+    )
 }
 
 /// The framework's version runs on this kind of hardware, and on GPUs of this generation.

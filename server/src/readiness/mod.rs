@@ -219,6 +219,7 @@ const RULES: &[Rule] = &[
     ("token_present", "The model's access token is there", place::token_present),
     ("framework_serves", "The framework serves models of this kind", hardware::framework_serves),
     ("hardware_supported", "The framework version supports the hardware", hardware::hardware_supported),
+    ("build_fits", "The build is for the hardware", hardware::build_fits),
     ("precision_supported", "The hardware computes in the precision", hardware::precision_supported),
     ("quantization_applies", "The quantization is what is served", fit::quantization_applies),
     ("set_fits", "The engine args set fits", engine::set_fits),

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use events::catalogue::EngineArgTemplate;
+use events::catalogue::{EngineArgTemplate, ToolRegistered};
+use events::tools::{SCENARIO_AXES, ToolCode};
 use serde_json::Value;
 
 use super::nearest::nearest;
 use super::template::{check_not_option, check_value};
+use super::{JOB_TIMEOUT, SERVED_MODEL, TOKENIZER};
 use crate::domain::Refusal;
 
 /// How a program takes a flag with a value.
@@ -57,6 +59,41 @@ pub fn check_values(
     style: FlagStyle,
 ) -> Result<(), Refusal> {
     emit(what, args, templates, style).map(|_| ())
+}
+
+/// Whether workloads of a tool may have these arguments.
+///
+/// # Errors
+/// `scenario_axis`, `unknown_argument`, `bad_argument`.
+pub fn check_tool_args(
+    tool_code: &str,
+    args: &BTreeMap<String, Value>,
+    tool: &ToolRegistered,
+) -> Result<(), Refusal> {
+    check_values("tool argument", &flags_of(tool_code, args, tool)?, &tool.args, FlagStyle::Equals)
+}
+
+/// The arguments of a tool that are flags of it, of those that a workload has.
+pub(super) fn flags_of(
+    tool_code: &str,
+    args: &BTreeMap<String, Value>,
+    tool: &ToolRegistered,
+) -> Result<BTreeMap<String, Value>, Refusal> {
+    let of_scenarios = |key: &str| match ToolCode::of(tool_code) {
+        Some(code) => code.is_of_scenarios(key),
+        None => SCENARIO_AXES.contains(&key),
+    };
+    if let Some(axis) = args.keys().find(|key| of_scenarios(key)) {
+        return Err(Refusal::invalid(
+            "scenario_axis",
+            format!("{axis} belongs to the scenario, not to the tool's arguments"),
+        )
+        .hint("set it in p_scenarios, so that the scenario's code names the load that is sent"));
+    }
+    let tokenizes = tool.argv.iter().any(|element| element.contains("{tokenizer}"));
+    let own = |key: &str| [JOB_TIMEOUT, SERVED_MODEL].contains(&key) || (key == TOKENIZER && tokenizes);
+    let flags = args.iter().filter(|(key, _)| !own(key));
+    Ok(flags.map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
 /// Emits arguments as flags. How many elements come out depends on the keys and the style, never on the text of a

@@ -17,13 +17,12 @@ use std::collections::BTreeMap;
 
 use events::catalogue::{FrameworkRegistered, ToolRegistered};
 use events::job::{CompanionCommand, ResolvedCommands};
-use events::tools::{SCENARIO_AXES, ToolCode};
 use events::workload::{ScenarioSpec, WorkloadSpec};
 use serde_json::Value;
 
 use crate::domain::Refusal;
 
-pub use arguments::{FlagStyle, check_values};
+pub use arguments::{FlagStyle, check_tool_args, check_values};
 pub use derived::{context_per_request, derived_engine_args, quantization_arg};
 pub use endpoint::endpoint;
 pub use engine_args_set::{SetInForce, older};
@@ -32,7 +31,7 @@ pub use parallel::{Replicas, gpus_per_replica, tensor_parallel};
 pub use source::{add_source, check_source, source_ref};
 pub use template::{AGENT_PLACEHOLDERS, check_template};
 
-use arguments::{Emitted, emit};
+use arguments::{Emitted, emit, flags_of};
 use template::Values;
 
 /// The framework that stands for an endpoint that already runs: nothing is started.
@@ -302,22 +301,8 @@ fn named_args(inputs: &Inputs<'_>) -> Result<BTreeMap<String, Value>, Refusal> {
 
 fn tool_flags(inputs: &Inputs<'_>) -> Result<Emitted, Refusal> {
     let Inputs { workload, scenario, tool, .. } = *inputs;
-    let of_scenarios = |key: &str| match ToolCode::of(&workload.tool_code) {
-        Some(code) => code.is_of_scenarios(key),
-        None => SCENARIO_AXES.contains(&key),
-    };
-    if let Some(axis) = workload.tool_args.keys().find(|key| of_scenarios(key)) {
-        return Err(Refusal::invalid(
-            "scenario_axis",
-            format!("{axis} belongs to the scenario, not to the tool's arguments"),
-        )
-        .hint("set it in p_scenarios, so that the scenario's code names the load that is sent"));
-    }
     let mut args = tool.defaults.clone();
-    let tokenizes = tool.argv.iter().any(|element| element.contains("{tokenizer}"));
-    let own = |key: &str| [JOB_TIMEOUT, SERVED_MODEL].contains(&key) || (key == TOKENIZER && tokenizes);
-    let set = workload.tool_args.iter().filter(|(key, _)| !own(key));
-    args.extend(set.map(|(key, value)| (key.clone(), value.clone())));
+    args.extend(flags_of(&workload.tool_code, &workload.tool_args, tool)?);
     let number = |value: Option<u32>| value.map(Value::from);
     let word = |value: &Option<String>| value.clone().map(Value::from);
     let axes = [

@@ -226,6 +226,8 @@ impl World {
         let args = json!({"p_prompt_source_code": named("prompts"), "p_type": "prompt_library",
                           "p_content": "{\"prompt\": \"What?\"}\n"});
         done("create_prompt_source", args).await;
+        let args = json!({"p_tool_code": "metrumbench-llm", "p_name": named("args"), "p_values": {"request_timeout": 600}});
+        done("save_tool_args_set", args).await;
         let saved = json!({"p_name": named("shared"), "p_page": "/reporting", "p_shared": true});
         let saved = done("save_view", saved).await;
 
@@ -242,6 +244,7 @@ impl World {
         for (view, what) in [
             ("v_servers", "host"),
             ("v_dangerous_arg_approvals", "model"),
+            ("v_tool_args_sets", "args"),
             ("v_models", "model"),
             ("v_frameworks", "framework"),
             ("v_framework_engine_args_templates", "framework"),

@@ -254,6 +254,7 @@ impl Story {
             tool_args: Default::default(),
             endpoint_url: None,
             prompt_source_code: None,
+            build_profile: None,
             keep_server: false,
         }
     }

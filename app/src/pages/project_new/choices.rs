@@ -101,6 +101,31 @@ pub fn quantizations(draft: &Draft, models: &[Row], frameworks: &[Row]) -> Vec<S
     known
 }
 
+/// The builds of a draft's framework version, as code and words; none where there is nothing to choose.
+pub fn build_options(frameworks: &[Row], draft: &Draft) -> Vec<(String, String)> {
+    let framework = frameworks.iter().find(|f| {
+        f.text("framework_code") == draft.framework && f.text("framework_version") == draft.version
+    });
+    let images =
+        framework.and_then(|f| f.value("container_images")?.as_object().cloned()).unwrap_or_default();
+    if images.len() < 2 && draft.build_profile.is_empty() {
+        return Vec::new();
+    }
+    let word = |code: &str| match code {
+        "nvidia" => "CUDA".to_owned(),
+        "cpu" => "CPU".to_owned(),
+        "google-tpu" => "TPU".to_owned(),
+        "intel-xpu" => "Intel XPU".to_owned(),
+        other => match other.strip_prefix("amd") {
+            Some("") => "ROCm".to_owned(),
+            Some(chip) => format!("ROCm, {}", chip.trim_start_matches('-').to_uppercase()),
+            None => other.to_owned(),
+        },
+    };
+    let first = std::iter::once((String::new(), "by the server’s hardware".to_owned()));
+    first.chain(images.keys().map(|code| (code.clone(), word(code)))).collect()
+}
+
 /// The sets of engine arguments for a framework, as code and words: those for the model first, then those for any.
 pub fn set_options(sets: &[Row], draft: &Draft) -> Vec<(String, String)> {
     let mut found: Vec<(bool, String, String)> = sets
@@ -201,6 +226,22 @@ mod tests {
         ];
         let tools = [row(json!({"tool_code": "kyai", "modality": "llm"}))];
         assert_eq!(frameworks_of("kyai", &frameworks, &tools), [&frameworks[2]]);
+    }
+
+    #[test]
+    fn builds_are_offered_where_there_are_several() {
+        let of = |images: Value| {
+            let row =
+                row(json!({"framework_code": "f", "framework_version": "1", "container_images": images}));
+            let draft = Draft { framework: "f".into(), version: "1".into(), ..Draft::default() };
+            let options = build_options(&[row], &draft);
+            options.into_iter().map(|(code, words)| format!("{code}={words}")).collect::<Vec<_>>()
+        };
+        assert_eq!(of(json!({"nvidia": "a"})), Vec::<String>::new());
+        assert_eq!(
+            of(json!({"nvidia": "a", "amd": "b", "amd-mi355": "c"})),
+            ["=by the server’s hardware", "amd=ROCm", "amd-mi355=ROCm, MI355", "nvidia=CUDA"]
+        );
     }
 
     #[test]

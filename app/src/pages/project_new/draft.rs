@@ -51,6 +51,8 @@ pub struct Draft {
     pub requests: String,
     /// Whether answers are streamed.
     pub streaming: bool,
+    /// The build of the framework version; empty for the one that the server's hardware needs.
+    pub build_profile: String,
     /// Keep one model server for all jobs of a run.
     pub keep_server: bool,
 }
@@ -77,6 +79,7 @@ impl Default for Draft {
             image_details: BTreeSet::new(),
             requests: String::new(),
             streaming: true,
+            build_profile: String::new(),
             keep_server: false,
         }
     }
@@ -227,6 +230,7 @@ impl Draft {
             p_tool_args: self.tool_args.clone(),
             p_endpoint_url: (self.framework == "openai").then(|| word(&self.endpoint)).flatten(),
             p_prompt_source_code: word(&self.prompt_source),
+            p_build_profile: word(&self.build_profile),
             p_keep_server: self.keep_server,
             p_scenarios: self.matrix(requests),
         })
@@ -281,6 +285,7 @@ impl Draft {
             image_details: words(&scenarios.p_image_detail),
             requests: scenarios.p_num_requests.map_or_else(String::new, |n| n.to_string()),
             streaming: scenarios.p_streaming.unwrap_or(true),
+            build_profile: text(&input.p_build_profile),
             keep_server: input.p_keep_server,
         }
     }
@@ -349,6 +354,7 @@ impl Draft {
                 _ => String::new(),
             },
             streaming: scenarios.first().is_none_or(|s| s.value("streaming").is_none() || s.is("streaming")),
+            build_profile: workload.text("build_profile"),
             keep_server: workload.is("keep_server"),
         }
     }

@@ -9,6 +9,7 @@ mod fields;
 mod kept;
 mod readiness;
 mod save;
+mod tool_sets;
 mod workload;
 
 use crate::browser::route::use_location;

@@ -4,12 +4,15 @@ use events::keys::code_from_name;
 use events::tools::{FEWEST_ROUNDS, IMAGE_DETAILS, ToolCode, WorkloadKind, image_size};
 use leptos::prelude::*;
 
-use super::choices::{codes, frameworks_of, models_of, quantizations, set_options, source_options, versions};
+use super::choices::{
+    build_options, codes, frameworks_of, models_of, quantizations, set_options, source_options, versions,
+};
 use super::controls::{Chips, flip, select, suggested};
 use super::draft::Draft;
 use super::engine::{InForce, Own};
 use super::fields::ToolFields;
 use super::readiness::check_while_typing;
+use super::tool_sets::ToolSets;
 use super::{Card, Form};
 use crate::browser::remote::Rows;
 use crate::format::{count, maybe_count};
@@ -109,7 +112,10 @@ pub(super) fn Workload(form: Form, card: Card, choices: Choices, servers: Rows) 
                         />
                         " keep one model server for all jobs of a run (recorded in the result)"
                     </label>
-                    <div class="form-grid"><ToolFields card tools=choices.tools own=false/></div>
+                    <div class="form-grid">
+                        <ToolSets card/>
+                        <ToolFields card tools=choices.tools own=false/>
+                    </div>
                 </details>
             </div>
             <Matrix card/>
@@ -153,6 +159,9 @@ fn Served(form: Form, card: Card, choices: Choices, servers: Rows) -> impl IntoV
             })
         })
     });
+    let builds = Memo::new(move |_| {
+        draft.with(|d| frameworks.rows.with(|f| build_options(f.as_deref().unwrap_or_default(), d)))
+    });
     let set_words = Memo::new(move |_| {
         draft.with(|d| sets.rows.with(|r| set_options(r.as_deref().unwrap_or_default(), d)))
     });
@@ -163,6 +172,7 @@ fn Served(form: Form, card: Card, choices: Choices, servers: Rows) -> impl IntoV
         choices.change(card, form, servers, |d| {
             d.framework = code;
             d.version.clear();
+            d.build_profile.clear();
             d.engine_args_set.clear();
         });
     };
@@ -173,6 +183,9 @@ fn Served(form: Form, card: Card, choices: Choices, servers: Rows) -> impl IntoV
         {suggested("quantization", format!("formats-{}", card.id), "Quantization", "as published", move || draft.with(|d| d.quantization.clone()), formats, move |v| draft.update(|d| v.trim().clone_into(&mut d.quantization)))}
         {select("server", "Server", "span-5", move || form.server.get(), move || machines.get(), move |v| form.server.set(v))}
         {select("engine-args-set", "Engine args set", "span-7", move || draft.with(|d| d.engine_args_set.clone()), move || set_words.get(), move |v| draft.update(|d| d.engine_args_set = v))}
+        <Show when=move || builds.with(|b| !b.is_empty())>
+            {select("build-profile", "Build profile", "span-5 half", move || draft.with(|d| d.build_profile.clone()), move || builds.get(), move |v| draft.update(|d| d.build_profile = v))}
+        </Show>
         <Show when=move || draft.with(|d| d.framework == "openai")>
             <label class="field span-12">
                 <span class="field-label">"Endpoint that already runs"</span>

@@ -113,7 +113,7 @@ impl Projection for Projects {
         "projects"
     }
     fn version(&self) -> i32 {
-        3
+        4
     }
     fn interests(&self) -> &'static [&'static str] {
         &[

@@ -55,6 +55,24 @@ fn key_value_heads_and_tensor_parallelism_divide_one_another() {
 }
 
 #[test]
+fn a_build_for_other_hardware_fails_and_is_cured_by_leaving_it_out() {
+    let of = |profile: &str| {
+        let mut world = World::vllm(LLAMA_8B, 1, 80.0);
+        gpu(&mut world, "NVIDIA H100 80GB HBM3", "9.0");
+        world.workload.build_profile = Some(profile.into());
+        world
+    };
+    assert_eq!([of("nvidia").result("build_fits"), of("cpu").result("build_fits")], ["ok", "ok"]);
+    assert_eq!(of("vulkan").result("build_fits"), "unknown");
+    for profile in ["amd", "amd-mi300", "nvidias"] {
+        let found = of(profile).result("build_fits");
+        assert_eq!(found, if profile == "nvidias" { "unknown" } else { "fails" }, "{profile}");
+    }
+    let check = of("amd").found("build_fits");
+    assert!(matches!(&check.cure[0], Cure::Unset { field, .. } if field == "p_build_profile"));
+}
+
+#[test]
 fn one_server_may_not_need_more_accelerators_than_there_are() {
     let args = json!({"tensor_parallel_size": 4, "pipeline_parallel_size": 2, "data_parallel_size": 2});
     let check = World::vllm(LLAMA_70B, 8, 80.0).args(args).found("tensor_parallel_divides");
