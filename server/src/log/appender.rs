@@ -111,8 +111,11 @@ impl Appender {
             // Lets callers that are ready to run put their requests in before the batch is closed.
             tokio::task::yield_now().await;
             gathered.receive_ready(&mut self.waiting);
-            if in_flight.takes(&gathered) {
-                let batch = gathered.batch();
+            while unsettled.is_empty()
+                && !gathered.is_empty()
+                && let Some(most) = in_flight.room(&gathered)
+            {
+                let batch = gathered.batch(most);
                 if let Err(batch) = self.launch(batch, &mut in_flight).await {
                     unsettled.push(batch);
                 }
@@ -186,18 +189,8 @@ impl Appender {
             };
             match database::meaning(&error) {
                 Meaning::Stale => misses += 1,
-                Meaning::NoPartition => {
-                    tracing::warn!(%error, "no partition for the next position; making it");
-                    if let (Some(connection), Some(head)) = (self.idle.last_mut(), self.head)
-                        && let Err(error) = answered(ensure_partitions(connection, head.position + 1)).await
-                    {
-                        tracing::error!(%error, "the partition could not be made");
-                        self.forget_connections();
-                    }
-                    batch = self.patience(batch, &error, misses).await;
-                    misses += 1;
-                }
-                Meaning::Lost | Meaning::Passing => {
+                // A partition that is missing is made on connecting.
+                Meaning::Lost | Meaning::Passing | Meaning::NoPartition => {
                     tracing::warn!(%error, "the append did not go through; trying again");
                     self.forget_connections();
                     batch = self.patience(batch, &error, misses).await;
@@ -250,9 +243,8 @@ impl Appender {
         } else {
             self.attempt_optimistic(&mut connection, batch, misses > 0).await
         };
-        // A connection that was left in the middle of something is not used again.
-        let lost = matches!(&result, Err(error) if database::meaning(error) == Meaning::Lost);
-        if !lost {
+        // A connection that was left in the middle of something is not used again: it may have the turn to write.
+        if result.is_ok() {
             self.idle.push(connection);
         }
         result

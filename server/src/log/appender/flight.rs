@@ -16,7 +16,7 @@ use crate::log::database::{self, Meaning};
 use crate::log::plan::plan;
 use crate::log::request::AppendRequest;
 
-/// Most batches under way at once: while one is committed, the next is with the database already and waits for its turn.
+/// Most batches under way at once: while one is flushed, the next writes.
 pub(super) const MOST: usize = 2;
 
 /// Events that are worth a batch beside another. Fewer are better off in one commit with those that come meanwhile: a
@@ -55,16 +55,18 @@ impl InFlight {
         landed
     }
 
-    /// Whether what has gathered is to be sent now. Beside another batch only if it is worth a commit of its own, and
-    /// not if it sends again what is just being appended: the database would have one wait for the other.
-    pub fn takes(&self, gathered: &Gathered) -> bool {
+    /// How many events of what has gathered are to be sent now; `None` where they are to wait. With nothing under way all
+    /// of them, or half where either half is worth a commit of its own: then one writes while the other is flushed and
+    /// its callers come back. Beside another batch only what is worth a commit, and not what sends again what is just
+    /// being appended: the database would have one wait for the other.
+    pub fn room(&self, gathered: &Gathered) -> Option<usize> {
+        let events = gathered.events();
         match self.batches.len() {
-            0 => true,
-            MOST.. => false,
-            _ => {
-                gathered.events() >= WORTH_A_COMMIT
-                    && !gathered.ids().any(|id| self.ids.iter().any(|ids| ids.contains(&id)))
-            }
+            0 if events >= 2 * WORTH_A_COMMIT => Some(events.div_ceil(2)),
+            0 => Some(events),
+            MOST.. => None,
+            _ if events < WORTH_A_COMMIT => None,
+            _ => (!gathered.ids().any(|id| self.ids.iter().any(|ids| ids.contains(&id)))).then_some(events),
         }
     }
 }
@@ -124,10 +126,8 @@ impl Appender {
                 tracing::warn!(%error, "the connection was lost during an append");
                 remember_tries(&mut batch, done.accepted);
             }
-            Err(error) => {
-                tracing::debug!(%error, "a batch did not go through as prepared");
-                self.idle.push(connection);
-            }
+            // The connection still has the turn to write: it goes with it.
+            Err(error) => tracing::debug!(%error, "a batch did not go through as prepared"),
         }
         if !batch.is_empty() {
             unsettled.push(batch);

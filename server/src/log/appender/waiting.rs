@@ -85,12 +85,13 @@ impl Gathered {
         self.requests.push_back(request);
     }
 
-    /// The next batch: at least one request, and as many as fit.
-    pub fn batch(&mut self) -> Vec<Waiting> {
+    /// The next batch: at least one request, and as many as fit into `most` events and one transaction.
+    pub fn batch(&mut self, most: usize) -> Vec<Waiting> {
+        let most = most.min(BATCH_EVENTS);
         let mut batch = Vec::with_capacity(self.requests.len());
         let mut count = 0;
         while let Some(next) = self.requests.front() {
-            if !batch.is_empty() && count + next.events() > BATCH_EVENTS {
+            if !batch.is_empty() && count + next.events() > most {
                 break;
             }
             count += next.events();
