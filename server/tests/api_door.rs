@@ -3,6 +3,8 @@
 mod plane;
 
 use events::access::Role;
+use events::canonical::CanonicalJson;
+use events::envelope::NewEvent;
 use events::report::ItemOutcome;
 use events::subjects::{self, IngestKind};
 use futures::{FutureExt as _, StreamExt as _};
@@ -12,6 +14,7 @@ use plane::agent::{
 use plane::{ORG, Plane};
 use serde_json::{Value, json};
 use server::clock;
+use server::log::{AppendOutcome, AppendRequest, Expected};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -319,6 +322,24 @@ async fn a_blob_is_durable_before_it_is_named_and_shown_only_to_those_who_may_se
         member.get(path).await.ok();
         assert_eq!(stranger.get(path).await.refused().code, "not_found", "{path}");
     }
+    // However much was said of the project before.
+    let name = json!({"p_project_code": held.job.project, "p_name": "Renamed"});
+    owner.rpc("rename_project", &name).await.ok();
+    let stream = held.job.run_key().workload_key().project_key().stream();
+    let last = plane.state.log.read_stream(&stream, 2, 1).await.unwrap().remove(0);
+    let again = |_| NewEvent {
+        event_id: Uuid::now_v7(),
+        event_type: last.event_type.clone(),
+        schema_version: last.schema_version,
+        org: ORG.into(),
+        actor: last.actor.clone(),
+        causation_id: None,
+        correlation_id: None,
+        occurred_at: last.occurred_at,
+        payload: CanonicalJson::parse(&last.payload).unwrap(),
+    };
+    let many = AppendRequest::one(stream, Expected::Any, (0..1000).map(again).collect());
+    assert!(matches!(plane.state.log.append(many).await.unwrap(), AppendOutcome::Appended { .. }));
     let project = json!({"p_project_code": held.job.project, "p_visibility": "private"});
     owner.rpc("set_project_visibility", &project).await.ok();
     let head = plane.head().await;
@@ -328,6 +349,8 @@ async fn a_blob_is_durable_before_it_is_named_and_shown_only_to_those_who_may_se
         owner.get(path).await.ok();
         assert_eq!(member.get(path).await.refused().code, "not_found", "{path}");
     }
+    assert_eq!(owner.get(&url).await.status.as_u16(), 200);
+    assert_eq!(member.get(&url).await.refused().code, "no_such_blob");
     plane.stop().await;
 }
 

@@ -4,11 +4,8 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use events::Event;
 use events::StreamKey;
 use events::access::Role;
-use events::keys::{ImportKey, JobKey, ProjectKey};
-use events::system::UPLOAD;
 use futures::StreamExt as _;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Serialize;
@@ -18,15 +15,11 @@ use super::extract::{ApiPath, RequestContext};
 use crate::auth::{AgentIdentity, Principal, Visibility};
 use crate::blobs::{BlobError, BlobRef, Received};
 use crate::commands::keep_upload::keep_upload;
-use crate::commands::{RequestMeta, quotas};
-use crate::domain::{Aggregate, Project, decode};
+use crate::commands::{CommandError, RequestMeta, load, quotas};
+use crate::domain::Project;
+use crate::domain::blob::Blob;
 use crate::ingest::is_sha256;
 use crate::state::AppState;
-
-/// What a blob with the rows of a prompt source is for.
-pub const PROMPT_SOURCE: &str = "prompt_source";
-/// Most events of a blob's stream that are looked through for a job the reader may see.
-const MOST_EVENTS: i64 = 1000;
 
 impl From<BlobError> for Failure {
     fn from(error: BlobError) -> Self {
@@ -147,7 +140,7 @@ pub async fn get(
     check_name(&sha256)?;
     let media_type = may_see(&state, &principal.visibility(), &org, &sha256).await?;
     let (size, bytes) = state.blobs.stream(&org, &sha256).await?;
-    let safe = media_type.filter(|text| text.starts_with("text/plain")).is_some();
+    let safe = media_type.starts_with("text/plain");
     let headers = [
         (header::CONTENT_LENGTH, HeaderValue::from(size)),
         // Never anything a browser would run: an agent chose the media type.
@@ -173,16 +166,8 @@ pub async fn source(
 ) -> Result<Response, Failure> {
     check_name(&sha256)?;
     let org = identity.org();
-    let events = state.log.read_stream(&StreamKey::new("blob", &[org, &sha256]), 1, MOST_EVENTS).await?;
-    let mut named = false;
-    for recorded in &events {
-        match decode(recorded).map_err(|error| Failure::unavailable(&error))? {
-            Event::BlobStored(stored) => named |= stored.purpose == PROMPT_SOURCE,
-            Event::BlobErased(_) => named = false,
-            _ => {}
-        }
-    }
-    if !named {
+    let blob = of_stream(&state, org, &sha256).await?;
+    if !blob.is_some_and(|blob| blob.is_prompt_source()) {
         return Err(BlobError::NotFound { org: org.to_owned(), sha256 }.into());
     }
     let (size, bytes) = state.blobs.stream(org, &sha256).await?;
@@ -193,50 +178,31 @@ pub async fn source(
     Ok((headers, Body::from_stream(bytes)).into_response())
 }
 
+/// The blob as all events of its stream make it.
+async fn of_stream(state: &AppState, org: &str, sha256: &str) -> Result<Option<Blob>, CommandError> {
+    load::state(&state.log, &StreamKey::new("blob", &[org, sha256])).await
+}
+
 /// The media type of a blob that the reader may see.
 async fn may_see(
     state: &AppState,
     visibility: &Visibility,
     org: &str,
     sha256: &str,
-) -> Result<Option<String>, Failure> {
+) -> Result<String, Failure> {
     let not_found = || BlobError::NotFound { org: org.to_owned(), sha256: sha256.to_owned() };
-    let events = state.log.read_stream(&StreamKey::new("blob", &[org, sha256]), 1, MOST_EVENTS).await?;
-    let mut found = None;
-    for recorded in &events {
-        let event = decode(recorded).map_err(|error| Failure::unavailable(&error))?;
-        if matches!(event, Event::BlobErased(_)) {
-            return Err(not_found().into());
-        }
-        let Event::BlobStored(stored) = event else { continue };
-        if stored.purpose == UPLOAD {
-            continue;
-        }
-        if found.is_none() && is_visible(state, visibility, org, stored.job.as_deref()).await? {
-            found = Some(stored.media_type);
+    let blob = of_stream(state, org, sha256).await?.ok_or_else(not_found)?;
+    for (project, media_type) in blob.belongs() {
+        let visible = match project {
+            None => visibility.sees(org, "organization", ""),
+            Some(key) => {
+                let project: Option<Project> = load::state(&state.log, &key.stream()).await?;
+                project.is_some_and(|p| visibility.sees(org, p.visibility.as_str(), &p.owner))
+            }
+        };
+        if visible {
+            return Ok(media_type.to_owned());
         }
     }
-    found.map(Some).ok_or_else(|| not_found().into())
-}
-
-/// The project of a job or of an imported result, by its stream's key.
-fn project_of(stream: &str) -> Option<ProjectKey> {
-    let stream: StreamKey = stream.parse().ok()?;
-    match stream.kind() {
-        "job" => Some(JobKey::from_stream(&stream).ok()?.run_key().workload_key().project_key()),
-        "import" => Some(ImportKey::from_stream(&stream).ok()?.project_key()),
-        _ => None,
-    }
-}
-
-async fn is_visible(
-    state: &AppState,
-    visibility: &Visibility,
-    org: &str,
-    job: Option<&str>,
-) -> Result<bool, Failure> {
-    let Some(project) = job.and_then(project_of) else { return Ok(visibility.sees(org, "organization", "")) };
-    let events = state.log.read_stream(&project.stream(), 1, MOST_EVENTS).await?;
-    let project = Project::load(&events).map_err(|error| Failure::unavailable(&error))?;
-    Ok(project.is_some_and(|project| visibility.sees(org, project.visibility.as_str(), &project.owner)))
+    Err(not_found().into())
 }

@@ -9,6 +9,9 @@ use crate::auth::oidc::OidcError;
 use crate::auth::{AuthError, Denied};
 use crate::log::LogError;
 
+/// The longest message and the longest hint, characters.
+const LONGEST: usize = 1000;
+
 /// A request that was not answered as asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -69,7 +72,15 @@ impl Failure {
 }
 
 impl IntoResponse for Failure {
-    fn into_response(self) -> Response {
+    fn into_response(mut self) -> Response {
+        // What was sent may be quoted, but is not sent back at any length.
+        let ApiError { message, hint, .. } = &mut self.error;
+        for text in std::iter::once(message).chain(hint) {
+            if let Some((end, _)) = text.char_indices().nth(LONGEST) {
+                text.truncate(end);
+                text.push('…');
+            }
+        }
         let mut response = (self.status, Json(&self.error)).into_response();
         let headers = response.headers_mut();
         if let Some(seconds) = self.retry_after_s {

@@ -1,13 +1,14 @@
 //! Making events of decisions, and appending them.
 
 use events::canonical::CanonicalJson;
-use events::envelope::{Actor, ActorKind, NewEvent};
+use events::envelope::{Actor, ActorKind, MAX_PAYLOAD_BYTES, NewEvent};
 use events::timestamp::Timestamp;
 use events::{Event, StreamKey};
 use uuid::Uuid;
 
 use super::{CommandError, RequestMeta};
 use crate::auth::Principal;
+use crate::domain::Refusal;
 use crate::log::{AppendOutcome, AppendRequest, Expected, Log, StreamWrite};
 
 /// The namespace of ids that follow from what they are the ids of.
@@ -80,6 +81,7 @@ impl Maker {
         event_id: Uuid,
     ) -> Result<NewEvent, CommandError> {
         let payload = event.payload().map_err(|error| CommandError::unavailable(&error))?;
+        let payload = kept(event.event_type(), &payload)?;
         Ok(NewEvent {
             event_id,
             event_type: event.event_type().to_owned(),
@@ -89,7 +91,7 @@ impl Maker {
             causation_id: self.causation_id,
             correlation_id: self.correlation_id,
             occurred_at: self.now,
-            payload: CanonicalJson::of(&payload).map_err(|error| CommandError::unavailable(&error))?,
+            payload,
         })
     }
 
@@ -108,6 +110,24 @@ impl Maker {
             .collect::<Result<_, _>>()?;
         Ok(StreamWrite { stream, expected, events })
     }
+}
+
+/// A payload as the log keeps it. What it cannot keep is what the caller sent.
+///
+/// # Errors
+/// `unkeepable`: a text with U+0000, or nested too deeply; `too_large`.
+fn kept(event_type: &str, payload: &serde_json::Value) -> Result<CanonicalJson, Refusal> {
+    let payload = CanonicalJson::of(payload).map_err(|error| {
+        Refusal::invalid("unkeepable", format!("{event_type} cannot be kept: {error}"))
+            .hint("send texts without U+0000, and objects that are not nested that deeply")
+    })?;
+    let bytes = payload.as_str().len();
+    if bytes > MAX_PAYLOAD_BYTES {
+        let message =
+            format!("{event_type} would have {bytes} bytes; at most {MAX_PAYLOAD_BYTES} can be kept");
+        return Err(Refusal::invalid("too_large", message).hint("shorten its texts, or send it in parts"));
+    }
+    Ok(payload)
 }
 
 /// An append that was not made because a stream had moved.

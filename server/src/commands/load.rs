@@ -28,7 +28,7 @@ pub(super) async fn stream(log: &Log, key: &StreamKey) -> Result<Vec<Recorded>, 
 }
 
 /// What a stream's events make; nothing where it has none.
-pub(super) async fn state<S: Aggregate>(log: &Log, key: &StreamKey) -> Result<Option<S>, CommandError> {
+pub(crate) async fn state<S: Aggregate>(log: &Log, key: &StreamKey) -> Result<Option<S>, CommandError> {
     log.fold(key, S::step).await
 }
 

@@ -9,7 +9,7 @@ mod append;
 mod calibration;
 mod catalogue;
 mod error;
-mod load;
+pub(crate) mod load;
 mod nudge;
 mod quota_index;
 

@@ -3,7 +3,6 @@
 use events::Event;
 use events::access::Role;
 use events::api::{CommandReply, Readiness, StartRun};
-use events::catalogue::{AcceleratorRegistered, FrameworkRegistered};
 use events::job::{JobCreated, JobQueued};
 use events::keys::{RunKey, ScenarioKey, ServerKey, WorkloadKey};
 use events::quota::Resource;
@@ -16,6 +15,7 @@ use super::{CommandError, RequestMeta, approvals, catalogue, check_readiness, lo
 use crate::auth::{Caller, Principal};
 use crate::domain::Refusal;
 use crate::log::{Expected, StreamWrite};
+use crate::resolve::container_image;
 use crate::state::AppState;
 
 /// How often the next run number is tried when others start runs of the same workload at the same moment.
@@ -128,19 +128,6 @@ pub(super) async fn ready_jobs(
         jobs.push((code.clone(), created));
     }
     Ok(jobs)
-}
-
-/// The image of the build that is asked for, or else of the one that the catalogue names for the framework's version on the
-/// server's kind of hardware.
-fn container_image(
-    framework: &FrameworkRegistered,
-    profile: Option<&str>,
-    accelerator: Option<&AcceleratorRegistered>,
-) -> Option<String> {
-    let images = &framework.container_images;
-    let vendor = accelerator.map(|accelerator| accelerator.vendor.to_lowercase());
-    let profile = profile.map(str::to_owned).or(vendor);
-    profile.and_then(|profile| images.get(&profile)).or(framework.container_image.as_ref()).cloned()
 }
 
 /// The writes of a run with its jobs, the first of which is queued.

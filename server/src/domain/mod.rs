@@ -4,6 +4,7 @@
 //! the events to append, or with a [`Refusal`] that says what to do. `evolve` never refuses: what is in the log happened.
 
 pub mod approval;
+pub mod blob;
 pub mod catalogue_entry;
 pub mod engine_args_set;
 pub mod job;

@@ -63,6 +63,18 @@ impl<'q> Within<'q> {
         (!of_kinds.is_empty()).then_some(Self { kinds, of_kinds, others })
     }
 
+    /// The most rows that are rather found by their kinds, and then sorted, than looked for in the order that is asked for:
+    /// where there are few, nearly all rows that there are would be looked at. With bounds on figures besides, more rows are
+    /// looked at than are found; other conditions may have no index at all.
+    pub(super) fn few(&self) -> i64 {
+        let bounded = |node: &&Node<'_>| matches!(node, Node::Test { column, operator: Operator::Compare(..) } if figure(&column.name).is_some());
+        match self.others.iter().all(bounded) {
+            _ if self.others.is_empty() => 5_000,
+            true => 500,
+            false => 0,
+        }
+    }
+
     /// The relation with its rows, and the conditions on them.
     pub(super) fn rows(&self, statement: &mut Statement, visibility: &Visibility) {
         statement.within_kinds(&self.kinds, visibility, &self.others, &self.of_kinds);
@@ -325,6 +337,21 @@ mod tests {
             let sql = sql(raw).sql;
             assert!(sql.contains("read.v_benchmark_result_figure_counts"), "{raw}: {sql}");
             assert_eq!(sql.matches("read.v_benchmark_results_by_kind").count(), cut, "{raw}: {sql}");
+        }
+    }
+
+    #[test]
+    fn few_rows_are_found_by_their_kinds_where_nothing_else_has_to_be_looked_through() {
+        let view = served("v_benchmark_results").unwrap();
+        for (raw, few) in [
+            ("model_code=eq.m&framework_code=eq.f", Some(5_000)),
+            ("model_code=eq.m&ttft_p99_ms=lt.250", Some(500)),
+            ("model_code=eq.m&image_size=eq.512x512", Some(0)),
+            ("ttft_p99_ms=lt.250", None),
+            ("model_code=eq.m&as_of=5", None),
+        ] {
+            let query = Query::parse(view, raw).unwrap();
+            assert_eq!(Within::of(view, &query).map(|within| within.few()), few, "{raw}");
         }
     }
 

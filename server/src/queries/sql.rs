@@ -25,15 +25,11 @@ pub enum Value {
     List(Vec<String>),
 }
 
-/// The most rows that are rather found by their kinds, and then sorted, than looked for in the order that is asked for: where
-/// there are few, nearly all rows that there are would be looked at.
-const FEW: i64 = 5_000;
-
 /// The rows of a query of which is known how many it has without its limits.
 pub fn rows_of(view: &ViewDef, visibility: &Visibility, query: &Query<'_>, total: Option<i64>) -> Statement {
     let orders = orders(view, query);
-    let few = total.is_some_and(|total| total <= FEW) && !orders.is_empty();
-    let Some(within) = few.then(|| counts::Within::of(view, query)).flatten() else {
+    let within = counts::Within::of(view, query).filter(|_| !orders.is_empty());
+    let Some(within) = within.filter(|within| total.is_some_and(|total| total <= within.few())) else {
         return rows(view, visibility, query);
     };
     let needed = needed(query, &orders);
