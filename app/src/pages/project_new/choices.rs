@@ -135,7 +135,8 @@ pub fn set_options(sets: &[Row], draft: &Draft) -> Vec<(String, String)> {
         .map(|s| {
             let code = s.text("set_code");
             let verified = if s.is("verified") { " · verified" } else { "" };
-            (s.text("model_code") != draft.model, code.clone(), format!("{code}{verified}"))
+            let custom = if s.is("custom") { " (custom)" } else { "" };
+            (s.text("model_code") != draft.model, code.clone(), format!("{code}{custom}{verified}"))
         })
         .collect();
     found.sort();

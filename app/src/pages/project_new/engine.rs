@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use events::api::CommandReply;
+use events::api_catalogue::{CloneEngineArgsSet, CreateEngineArgsSet};
+use events::keys::code_from_name;
 use leptos::prelude::*;
 use serde_json::Value;
 
 use super::draft::{Draft, written};
+use super::keep_as::{KeepAs, Wanted};
 use super::{Card, workload::Choices};
 use crate::browser::remote::use_rows;
 use crate::row::Row;
@@ -125,6 +129,34 @@ pub(super) fn InForce(card: Card, choices: Choices) -> impl IntoView {
     }
 }
 
+/// The command that makes a set of what a draft sets, beside the set that it begins from.
+fn as_set(draft: &Draft, name: String) -> Wanted {
+    let (code, mut values) = (code_from_name(&name), draft.own_engine_args());
+    if draft.engine_args_set.is_empty() {
+        values.retain(|_, value| !value.is_null());
+        let set = CreateEngineArgsSet {
+            p_set_code: code,
+            p_display_name: Some(name),
+            p_framework_code: draft.framework.clone(),
+            p_framework_version: draft.version.clone(),
+            p_values: values,
+            p_model_code: None,
+            p_precision: None,
+            p_accelerator_codes: Vec::new(),
+            p_notes: None,
+        };
+        return ("create_engine_args_set", serde_json::to_value(set).unwrap_or_default());
+    }
+    let set = CloneEngineArgsSet {
+        p_from_set_code: draft.engine_args_set.clone(),
+        p_set_code: code,
+        p_display_name: Some(name),
+        p_values: values,
+        p_notes: None,
+    };
+    ("clone_engine_args_set", serde_json::to_value(set).unwrap_or_default())
+}
+
 /// One's own arguments, one a line, and those that are set most at a press.
 #[component]
 pub(super) fn Own(card: Card, choices: Choices) -> impl IntoView {
@@ -156,6 +188,16 @@ pub(super) fn Own(card: Card, choices: Choices) -> impl IntoView {
             })
             .collect_view()
     };
+    let wanted = Callback::new(move |name: String| draft.with_untracked(|draft| as_set(draft, name)));
+    let done = Callback::new(move |reply: CommandReply| {
+        let code = reply.keys.get("set_code").and_then(Value::as_str).unwrap_or_default().to_owned();
+        // What was set here is now the set's.
+        draft.try_update(|d| {
+            d.engine_args_set = code;
+            d.engine_args.clear();
+        });
+        choices.sets.reload();
+    });
     view! {
         <label class="field">
             <span class="field-label">"Engine arguments, one a line, key=value; what is not named keeps the set's or the framework's, null takes the set's away"</span>
@@ -169,6 +211,9 @@ pub(super) fn Own(card: Card, choices: Choices) -> impl IntoView {
             ></textarea>
         </label>
         <p class="known" data-testid="known-engine-args">{entries}</p>
+        <div class="form-grid">
+            <KeepAs testid="engine-args-set-name" nothing=Signal::derive(move || draft.with(|d| d.own_engine_args().is_empty())) wanted done/>
+        </div>
     }
     .into_any()
 }
@@ -177,6 +222,22 @@ pub(super) fn Own(card: Card, choices: Choices) -> impl IntoView {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_is_set_beside_a_set_becomes_a_clone_and_alone_a_set() {
+        let draft = Draft {
+            framework: "vllm".into(),
+            engine_args: "max_model_len=4096\nseed=null".into(),
+            ..Draft::default()
+        };
+        let (command, set) = as_set(&draft, "Long Context".into());
+        assert_eq!((command, &set["p_set_code"]), ("create_engine_args_set", &json!("long-context")));
+        assert_eq!(set["p_values"], json!({"max_model_len": 4096}));
+        let draft = Draft { engine_args_set: "recipe".into(), ..draft };
+        let (command, set) = as_set(&draft, "Long Context".into());
+        assert_eq!((command, &set["p_from_set_code"]), ("clone_engine_args_set", &json!("recipe")));
+        assert_eq!(set["p_values"], json!({"max_model_len": 4096, "seed": null}));
+    }
 
     #[test]
     fn only_what_differs_from_the_default_is_shown_and_who_says_so() {

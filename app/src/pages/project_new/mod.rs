@@ -6,6 +6,7 @@ mod cures;
 mod draft;
 mod engine;
 mod fields;
+mod keep_as;
 mod kept;
 mod readiness;
 mod save;
@@ -139,7 +140,7 @@ pub fn NewProject() -> impl IntoView {
         frameworks,
         tools,
         sets: use_rows(|| {
-            Some("/api/v_framework_engine_args_sets?archived=is.false&order=set_code.asc&limit=2000&select=set_code,framework_code,model_code,model_family,gpu_count,verified".into())
+            Some("/api/v_framework_engine_args_sets?archived=is.false&order=set_code.asc&limit=2000&select=set_code,framework_code,model_code,model_family,gpu_count,verified,custom".into())
         }),
         prompts: use_rows(|| Some("/api/v_prompt_sources?order=prompt_source_code.asc&limit=500".into())),
     };

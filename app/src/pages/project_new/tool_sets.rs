@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use events::api::{RemoveToolArgsSet, SaveToolArgsSet};
 use leptos::prelude::*;
 use serde_json::Value;
-use wasm_bindgen_futures::spawn_local;
 
 use super::Card;
 use super::controls::select;
-use crate::browser::api::{self, Trouble};
+use super::keep_as::KeepAs;
 use crate::browser::page::Page;
 use crate::browser::remote::{keep_live, use_rows};
 use crate::parts::{CommandButton, Done};
@@ -60,62 +59,32 @@ pub(super) fn ToolSets(card: Card) -> impl IntoView {
         });
         draft.update(|d| d.tool_args = found.unwrap_or_default());
     };
-    let (name, busy) = (RwSignal::new(String::new()), RwSignal::new(false));
-    let trouble = RwSignal::new(None::<Trouble>);
-    let nothing = move || name.with(|n| n.trim().is_empty()) || draft.with(|d| d.tool_args.is_empty());
     let live = page.live;
-    let keep = move |_| {
-        if busy.get_untracked() || untrack(nothing) {
-            return;
-        }
-        busy.set(true);
-        let wanted = draft.with_untracked(|d| SaveToolArgsSet {
+    let wanted = Callback::new(move |name: String| {
+        let set = draft.with_untracked(|d| SaveToolArgsSet {
             p_tool_code: d.tool.clone(),
-            p_name: name.with_untracked(|n| n.trim().to_owned()),
+            p_name: name,
             p_set_code: None,
             p_values: d.tool_args.clone(),
             p_notes: None,
         });
-        spawn_local(async move {
-            let answer = api::command("save_tool_args_set", &wanted).await;
-            busy.try_set(false);
-            match answer {
-                Ok(reply) => {
-                    live.must_reach(reply.position);
-                    sets.reload();
-                    name.try_set(String::new());
-                    trouble.try_set(None);
-                }
-                Err(error) => {
-                    trouble.try_set(Some(error));
-                }
-            }
-        });
-    };
+        ("save_tool_args_set", serde_json::to_value(set).unwrap_or_default())
+    });
+    let saved = Callback::new(move |_| sets.reload());
     let removed = Done::new(move |reply| {
         live.must_reach(reply.position);
         sets.reload();
     });
     view! {
         {select("tool-args-set", "Tool arguments of the team", "span-5", move || chosen.get(), options, choose)}
-        <label class="field span-4 half">
-            <span class="field-label">"Keep these for the team as"</span>
-            <input class="control" maxlength="200" data-testid="tool-args-set-name" bind:value=name/>
-        </label>
-        <div class="field span-3 half actions">
-            <button
-                type="button"
-                class="button"
-                data-testid="save-tool-args-set"
-                aria-disabled=move || (busy.get() || nothing()).to_string()
-                on:click=keep
-            >"Save set"</button>
-            {move || {
-                let code = chosen.get();
-                let removed = removed.clone();
-                (!code.is_empty()).then(|| view! {
+        <KeepAs testid="tool-args-set-name" nothing=Signal::derive(move || draft.with(|d| d.tool_args.is_empty())) wanted done=saved/>
+        {move || {
+            let code = chosen.get();
+            let removed = removed.clone();
+            (!code.is_empty()).then(|| view! {
+                <div class="span-12 actions">
                     <CommandButton
-                        word="Remove set"
+                        word="Remove this set"
                         sure="Remove the set for everybody? Workloads keep their values."
                         command="remove_tool_args_set"
                         arguments=Callback::new(move |()| RemoveToolArgsSet {
@@ -125,12 +94,9 @@ pub(super) fn ToolSets(card: Card) -> impl IntoView {
                         done=removed
                         testid="remove-tool-args-set"
                     />
-                })
-            }}
-        </div>
-        {move || trouble.get().map(|t| view! {
-            <p role="alert" class="span-12"><span class="status" data-status="failed">{t.error.message}</span>" "<span class="meta">{t.error.hint}</span></p>
-        })}
+                </div>
+            })
+        }}
     }
     .into_any()
 }
