@@ -16,5 +16,6 @@ mod ranks;
 mod recovery;
 mod reporting;
 mod requests;
+mod team_sets;
 mod user_path;
 mod work;

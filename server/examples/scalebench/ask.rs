@@ -29,6 +29,11 @@ pub async fn queries(read: &Read) {
             "model_code=eq.{model}&framework_code=eq.vllm&order=ttft_p99_ms.asc.nullslast,job.asc&limit=50",
         ),
         (
+            "reporting page: a scenario of a model on a server, sorted by TTFT, first 50 of an exact count",
+            "v_benchmark_results",
+            "model_code=eq.{model}&hostname=eq.gpu-{server}&scenario_code=eq.c8-isl512-osl256&order=ttft_p99_ms.asc.nullslast,job.asc&limit=50",
+        ),
+        (
             "reporting page: a model, finished last, first 50 of an exact count",
             "v_benchmark_results",
             "model_code=eq.{model}&order=finished_at.desc.nullslast,job.asc&limit=50",
