@@ -43,6 +43,9 @@ pub(super) fn start(pool: PgPool, log: Log, stop: CancellationToken) -> Handle {
                 Ok(()) => patience = Duration::from_millis(100),
                 Err(error) => {
                     tracing::warn!(%error, "projections pause, then go on from their checkpoints");
+                    // A database that began anew may have lost the last of what was written to it: nobody counts on a
+                    // position before it is read again.
+                    sender.send_replace(Arc::default());
                     tokio::select! {
                         () = stop.cancelled() => return,
                         () = tokio::time::sleep(patience) => {}
