@@ -55,14 +55,18 @@ pub(super) fn KeepAs(
             <span class="field-label">"Keep these for the team as"</span>
             <input class="control" maxlength="200" data-testid=testid bind:value=name/>
         </label>
-        <div class="field span-3 half actions">
-            <button
-                type="button"
-                class="button"
-                data-testid=format!("save-{testid}")
-                aria-disabled=move || (busy.get() || idle()).to_string()
-                on:click=keep
-            >"Save set"</button>
+        <div class="field span-3 half">
+            // Beside the field, not beside its label.
+            <span class="field-label" aria-hidden="true">"\u{a0}"</span>
+            <span class="actions">
+                <button
+                    type="button"
+                    class="button"
+                    data-testid=format!("save-{testid}")
+                    aria-disabled=move || (busy.get() || idle()).to_string()
+                    on:click=keep
+                >"Save set"</button>
+            </span>
         </div>
         {move || trouble.get().map(|t| view! {
             <p role="alert" class="span-12"><span class="status" data-status="failed">{t.error.message}</span>" "<span class="meta">{t.error.hint}</span></p>
