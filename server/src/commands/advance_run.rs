@@ -124,9 +124,7 @@ pub async fn check_quality(state: &AppState, key: &JobKey, now: Timestamp) -> Re
         let mut flagged = Vec::new();
         let doubts = match &output {
             Event::ToolOutputRecorded(output) => quality::check(&job, output, &telemetry),
-            Event::ExternalOutputRecorded(output) => {
-                quality::check_external(&job.scenario, output, &telemetry)
-            }
+            Event::ExternalOutputRecorded(output) => quality::check_external(&job, output, &telemetry),
             _ => Vec::new(),
         };
         for flag in doubts {

@@ -60,6 +60,8 @@ pub struct Attempt {
     pub end: Option<AttemptEnd>,
     /// When its agent says it ended: the end of its window.
     pub ended_at: Option<Timestamp>,
+    /// The models that its model server said it serves, once it runs.
+    pub served_models: Vec<String>,
     /// Whether the tool's summary is in the log.
     pub has_output: bool,
     /// Telemetry samples its agent says it took; known once it ended.
@@ -152,9 +154,15 @@ impl Job {
                 lease_s: claimed.lease_s,
                 end: None,
                 ended_at: None,
+                served_models: Vec::new(),
                 has_output: false,
                 telemetry_samples: None,
             }),
+            Event::JobRunning(running) => {
+                if let Some(attempt) = self.attempt_mut(running.attempt) {
+                    attempt.served_models.clone_from(&running.served_models);
+                }
+            }
             Event::ToolOutputRecorded(output) => {
                 if let Some(attempt) = self.attempt_mut(output.attempt) {
                     attempt.has_output = true;

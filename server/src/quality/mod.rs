@@ -8,7 +8,6 @@ use events::quality::QualityFlagged;
 use events::telemetry::TelemetrySampled;
 use events::timestamp::Timestamp;
 use events::tool_output::{ExternalOutputRecorded, ToolOutputRecorded};
-use events::workload::ScenarioSpec;
 
 use crate::domain::Job;
 
@@ -61,6 +60,7 @@ struct Facts<'a> {
 type Rule = (&'static str, fn(&Facts<'_>) -> Option<String>);
 
 const RULES: &[Rule] = &[
+    ("model_not_served", |facts| rules::model_not_served(facts.job, facts.output.attempt)),
     ("all_zero_latencies", rules::all_zero_latencies),
     ("implausible_tokens", rules::implausible_tokens),
     ("token_counts_missing", rules::token_counts_missing),
@@ -88,9 +88,9 @@ pub fn check(job: &Job, output: &ToolOutputRecorded, telemetry: &TelemetryFacts)
         .collect()
 }
 
-/// The doubts about a third-party tool's result of a scenario, as far as it tells.
+/// The doubts about a third-party tool's result of a job, as far as it tells.
 pub fn check_external(
-    scenario: &ScenarioSpec,
+    job: &Job,
     output: &ExternalOutputRecorded,
     telemetry: &TelemetryFacts,
 ) -> Vec<QualityFlagged> {
@@ -100,7 +100,9 @@ pub fn check_external(
     let rate = events::external_columns::error_rate_pct(figures).filter(|_| load);
     let succeeded = figures.requests_succeeded.filter(|_| load);
     let zeroes = succeeded.and_then(|succeeded| rules::external_zeroes(succeeded, figures));
+    let scenario = &job.scenario;
     let found = [
+        ("model_not_served", rules::model_not_served(job, output.attempt)),
         ("too_few_requests", succeeded.and_then(rules::few_requests)),
         ("high_error_rate", rate.and_then(rules::error_rate)),
         ("few_sessions", output.kv_cache.as_ref().and_then(|cache| rules::few_sessions(scenario, cache))),

@@ -1,11 +1,19 @@
 //! The rules, each a small function: what is odd, or nothing.
 
+use std::collections::BTreeMap;
+
 use events::external_figures::KvCacheFigures;
 use events::foreign::ForeignFigures;
 use events::tools::ToolCode;
 use events::workload::ScenarioSpec;
 
+use serde_json::Value;
+
 use super::{Facts, TelemetryFacts};
+use crate::domain::Job;
+
+/// The arguments that say by which name a server has the model.
+const SERVED_NAMES: &[&str] = &["served_model_name", "alias"];
 
 /// Fewer succeeded requests than this are a smoke test, not a measurement.
 const ENOUGH_REQUESTS: u64 = 100;
@@ -15,6 +23,8 @@ const HIGH_ERROR_RATE_PCT: f64 = 1.0;
 const TRUNCATED_BELOW: f64 = 0.5;
 /// The share of prompt tokens from the server's cache above which prefill was not measured.
 const CACHED_ABOVE: f64 = 0.1;
+/// Prompt tokens that every request may share whatever is asked: the chat template and the system message.
+const COMMON_PREFIX_TOKENS: u64 = 64;
 /// The share of the taken samples that must be in the log.
 const ENOUGH_SAMPLES: f64 = 0.9;
 
@@ -24,6 +34,38 @@ fn tool(facts: &Facts<'_>) -> ToolCode {
 
 fn succeeded(facts: &Facts<'_>) -> u64 {
     facts.output.summary.figures.requests.succeeded
+}
+
+/// The model server serves other models than the one that the result is credited to.
+pub(super) fn model_not_served(job: &Job, attempt: u32) -> Option<String> {
+    let served = &job.attempts.iter().find(|found| found.number == attempt)?.served_models;
+    let told = |args: &BTreeMap<String, Value>| -> Vec<String> {
+        let found = SERVED_NAMES.iter().filter_map(|key| args.get(*key)?.as_str());
+        found.map(str::to_owned).collect()
+    };
+    let mut names = vec![job.workload.model_code.clone()];
+    names.extend(told(&job.workload.tool_args));
+    names.extend(told(&job.commands.engine_args));
+    if served.is_empty() || served.iter().any(|model| names.iter().any(|name| is_model(model, name))) {
+        return None;
+    }
+    let shown: Vec<&str> = served.iter().take(5).map(String::as_str).collect();
+    Some(format!(
+        "the model server serves {}, not {}: the figures are not this model's. Serve the workload's model, or say by \
+         which name the server has it (tool argument served_model_name).",
+        shown.join(", "),
+        job.workload.model_code
+    ))
+}
+
+/// Whether a name that a server gives a model is that of a model: without who publishes it, a file's ending and precision,
+/// or a tag that means the newest.
+fn is_model(served: &str, name: &str) -> bool {
+    let last = |text: &str| text.rsplit(['/', '\\']).next().unwrap_or(text).to_lowercase();
+    let (served, name) = (last(served), last(name));
+    let file = served.strip_suffix(".gguf").and_then(|file| file.strip_prefix(name.as_str()));
+    served.strip_suffix(":latest").unwrap_or(&served) == name
+        || file.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.', '_']))
 }
 
 /// Requests succeeded in no time at all.
@@ -251,10 +293,12 @@ pub(super) fn client_limited(facts: &Facts<'_>) -> Option<String> {
 /// The server took much of the prompts from its cache.
 pub(super) fn cached_prompts(facts: &Facts<'_>) -> Option<String> {
     let figures = &facts.output.summary.figures;
-    let cached = figures.cached_prompt_tokens.as_ref()?.total;
-    let prompts = figures.prompt_tokens.as_ref()?.total;
-    let share = cached as f64 / prompts.max(1) as f64;
-    (share > CACHED_ABOVE).then(|| {
+    let (cached, prompts) = (figures.cached_prompt_tokens.as_ref()?, figures.prompt_tokens.as_ref()?);
+    let share = cached.total as f64 / prompts.total.max(1) as f64;
+    // No request had more than what all begin with, and that is not most of a prompt.
+    let shortest = prompts.min.unwrap_or(0);
+    let is_prefix = cached.max.is_some_and(|most| most <= COMMON_PREFIX_TOKENS && most * 2 <= shortest);
+    (share > CACHED_ABOVE && !is_prefix).then(|| {
         format!(
             "{:.0} % of the prompt tokens came from the server's prefix cache, so the time to first token is not \
              that of fresh prompts. Switch prefix caching off, or use more distinct prompts.",

@@ -1,6 +1,7 @@
+use events::Event;
 use events::external_figures::KvCacheFigures;
 use events::foreign::{ForeignFigures, Spread};
-use events::job::JobCreated;
+use events::job::{JobClaimed, JobCreated, JobRunning};
 use events::summary::{CountStats, Distribution};
 use events::telemetry::{SystemSample, TelemetrySample, TelemetrySampled};
 use events::tool_output::ToolOutputRecorded;
@@ -105,6 +106,62 @@ fn prompts_from_the_cache_are_doubted() {
 }
 
 #[test]
+fn what_every_prompt_begins_with_is_no_repeated_prompt() {
+    let of = |most: Option<u64>, prompt: u64| {
+        let each = most.unwrap_or(20);
+        let cached = CountStats { n: 200, total: 200 * each, max: most, ..CountStats::default() };
+        rules(|output| {
+            output.summary.figures.cached_prompt_tokens = Some(cached);
+            let prompts = output.summary.figures.prompt_tokens.as_mut().unwrap();
+            (prompts.total, prompts.min) = (200 * prompt, Some(prompt));
+        })
+    };
+    assert_eq!(of(Some(20), 130), Vec::<String>::new(), "the chat template");
+    assert_eq!(of(Some(65), 130), ["cached_prompts"], "more than a template has");
+    assert_eq!(of(Some(39), 40), ["cached_prompts"], "nearly all of a short prompt");
+    assert_eq!(of(None, 130), ["cached_prompts"], "a server that does not say how many a request had");
+}
+
+#[test]
+fn a_result_of_a_model_that_was_not_served_is_doubted() {
+    let of = |served: &[&str], name: Option<&str>| {
+        let mut created = job_created();
+        created.workload.model_code = "google/gemma-3-270m".into();
+        if let Some(name) = name {
+            created.workload.tool_args.insert("served_model_name".into(), name.into());
+        }
+        let mut job = Job::created(&created);
+        let claimed = JobClaimed { attempt: 1, agent: "a".into(), lease_s: 60 };
+        let running = JobRunning {
+            attempt: 1,
+            tool_argv: vec![],
+            tool_version: "1".into(),
+            ready_after_s: 1.0,
+            prompt_source_sha256: None,
+            weights_revision: None,
+            weights_sha256: None,
+            served_models: served.iter().map(|model| (*model).to_owned()).collect(),
+        };
+        job.evolve(&Event::JobClaimed(claimed), at(0));
+        job.evolve(&Event::JobRunning(running), at(1));
+        check(&job, &testing::output(1), &good_telemetry())
+            .into_iter()
+            .map(|flag| flag.rule)
+            .collect::<Vec<_>>()
+    };
+    let doubted = ["model_not_served"];
+    assert_eq!(of(&["benchtrail-sim"], None), doubted);
+    assert_eq!(of(&["google/gemma-3-270m-it"], None), doubted, "another model of the family");
+    assert_eq!(of(&["benchtrail-sim"], Some("benchtrail-sim")), Vec::<String>::new(), "named so");
+    for served in
+        ["google/gemma-3-270m", "Gemma-3-270M", "/models/gemma-3-270m-q4_k_m.gguf", "gemma-3-270m:latest"]
+    {
+        assert_eq!(of(&["another", served], None), Vec::<String>::new(), "{served}");
+    }
+    assert_eq!(of(&[], None), Vec::<String>::new(), "not known");
+}
+
+#[test]
 fn a_scenario_without_an_output_length_has_no_cap_to_break() {
     let scenario = ScenarioSpec { output_sequence_length: None, max_tokens: None, ..scenario() };
     let job = Job::created(&JobCreated { scenario, ..job_created() });
@@ -200,7 +257,8 @@ fn a_third_party_tools_zeroes_are_doubted_too() {
         };
         change(&mut output);
         let scenario = ScenarioSpec { concurrency: 8, ..ScenarioSpec::default() };
-        check_external(&scenario, &output, &good_telemetry()).into_iter().map(|flag| flag.rule).collect()
+        let job = Job::created(&JobCreated { scenario, ..job_created() });
+        check_external(&job, &output, &good_telemetry()).into_iter().map(|flag| flag.rule).collect()
     };
     assert!(rules(|_| ()).is_empty());
     let zero = |output: &mut ExternalOutputRecorded| {
