@@ -56,7 +56,10 @@ class Api:
 
 
 def workload(framework: str) -> dict:
+    # What the file that `scripts/setup` brings is in: a file's precision is the workload's to say.
+    quantization = {"p_quantization": "q4_k_m"} if framework == "llama-cpp" else {}
     return {
+        **quantization,
         "p_workload_code": f"gemma-3-270m-{framework}",
         "p_name": f"Gemma 3 270M on {framework}",
         "p_model_code": MODEL,

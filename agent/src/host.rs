@@ -23,6 +23,7 @@ pub fn capabilities(policy: &Policy, accelerators: &Accelerators) -> HostCapabil
         driver_version: accelerators.driver_version.clone(),
         executables: policy.executables_present(),
         models: policy.models_present(),
+        model_files: policy.model_files(),
         accept_dangerous: Some(policy.accept_dangerous),
         env: Some(policy.env.clone()),
         secrets: Some(policy.secrets_present()),

@@ -235,6 +235,18 @@ impl Policy {
     }
 }
 
+impl Policy {
+    /// The names of those models that are files, by code: they say the precision that is served.
+    pub fn model_files(&self) -> BTreeMap<String, String> {
+        let file = |(code, value): (&String, &String)| {
+            let path = Path::new(value);
+            let name = path.file_name()?.to_str().filter(|_| path.is_file())?;
+            Some((code.clone(), name.to_owned()))
+        };
+        self.models.iter().filter_map(file).collect()
+    }
+}
+
 fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)

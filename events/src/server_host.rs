@@ -1,5 +1,7 @@
 //! Servers: the GPU hosts that serve models and generate load, and the agents on them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// Whether a server can take work, by its last heartbeat.
@@ -114,6 +116,9 @@ pub struct HostCapabilities {
     /// Models present on the host, by code.
     #[serde(default)]
     pub models: Vec<String>,
+    /// The file of each of them that is one, by code, without its folder.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub model_files: BTreeMap<String, String>,
     /// Whether the agent's policy takes jobs with flags that load code or read paths; absent where it did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_dangerous: Option<bool>,

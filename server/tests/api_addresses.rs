@@ -72,6 +72,28 @@ async fn a_workload_names_no_address_near_the_agents_unless_the_operator_allowed
     plane.stop().await;
 }
 
+#[tokio::test]
+async fn an_endpoint_is_tried_before_a_run_and_not_by_those_who_start_none() {
+    let plane =
+        Plane::start_with(|config| config.endpoints = Policy::of_agents("127.0.0.0/8".parse().unwrap()))
+            .await;
+    // Bound and let go: nothing listens there.
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let found = async |role: Role, url: String| {
+        let client = plane.client(role).await;
+        let readiness = client.rpc("check_readiness", &json!({"p_workload": endpoint(&url)})).await.ok();
+        let checks = readiness["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|check| check["rule"] == "endpoint_answers")
+    };
+    let check = found(Role::Member, format!("http://{closed}/v1")).await.unwrap();
+    assert_eq!(check["result"], "warning");
+    assert!(check["message"].as_str().unwrap().contains("does not answer the control plane"), "{check}");
+    let check = found(Role::Member, format!("{}/v1", plane.url)).await.unwrap();
+    assert_eq!(check["result"], "ok", "{check}");
+    assert_eq!(found(Role::Viewer, format!("http://{closed}/v1")).await, None);
+    plane.stop().await;
+}
+
 /// The same control plane once more, with narrower settings: as the operator starts it again.
 async fn narrowed(plane: &Plane) -> (String, JoinHandle<Result<(), app::RunError>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -16,6 +16,12 @@ use crate::control::ControlError;
 use crate::network;
 use crate::serving::{self, NotReady, Process};
 
+/// What to do about a server that was started and did not become ready in time.
+const SERVER_ADVICE: &str = "Raise the readiness time limit if the model loads slowly.";
+/// What to do about an endpoint that runs already, and does not answer as it should.
+const ENDPOINT_ADVICE: &str =
+    "Check that the endpoint runs, that its address is right, and that this host may reach it.";
+
 impl Execution<'_> {
     /// Takes the model server over that the job before left running, where it is what this one asks for. Another one
     /// is stopped: it would disturb what is measured.
@@ -114,6 +120,7 @@ impl Execution<'_> {
         }
         self.reporter.serving(serving);
 
+        let advice = if plan.serve.is_empty() { ENDPOINT_ADVICE } else { SERVER_ADVICE };
         let looks = plan
             .endpoints
             .iter()
@@ -121,7 +128,7 @@ impl Execution<'_> {
         let ready = futures::future::try_join_all(looks);
         let mut started = processes.all();
         let ready = tokio::select! {
-            ready = ready => ready.map_err(|e| self.not_ready(&e))?,
+            ready = ready => ready.map_err(|e| self.not_ready(&e, advice))?,
             status = exit_of(&mut started) => {
                 read_rest_of(started).await;
                 return Err(self.server_exited(status, "before it was ready"));
@@ -154,7 +161,8 @@ impl Execution<'_> {
             let mut started: Vec<&mut Process> = processes.companions.iter_mut().collect();
             tokio::select! {
                 ready = serving::wait_until_answered(client, url, *within) => ready.map_err(|error| {
-                    self.not_ready(&NotReady { last: format!("what runs beside it is not: {}", error.last), ..error })
+                    let last = format!("what runs beside it is not: {}", error.last);
+                    self.not_ready(&NotReady { last, ..error }, SERVER_ADVICE)
                 })?,
                 status = exit_of(&mut started) => {
                     read_rest_of(started).await;
@@ -192,7 +200,7 @@ impl Execution<'_> {
             let mut started: Vec<&mut Process> = processes.all();
             let models = tokio::select! {
                 models = serving::wait_until_up(client, endpoint, plan.ready_within) => {
-                    models.map_err(|error| self.not_ready(&error))?
+                    models.map_err(|error| self.not_ready(&error, SERVER_ADVICE))?
                 }
                 status = exit_of(&mut started) => {
                     read_rest_of(started).await;
@@ -229,10 +237,10 @@ impl Execution<'_> {
         Ok(())
     }
 
-    pub(super) fn not_ready(&self, error: &NotReady) -> Outcome {
+    fn not_ready(&self, error: &NotReady, advice: &str) -> Outcome {
         let tail = self.logs.framework.1.tail();
         let shown = if tail.is_empty() { String::new() } else { format!("\nIts last lines:\n{tail}") };
-        let message = format!("{error}. Raise the readiness time limit if the model loads slowly.{shown}");
+        let message = format!("{error}. {advice}{shown}");
         Outcome::failed("server_not_ready", self.secrets.redact(&message))
     }
 

@@ -235,6 +235,23 @@ async fn an_endpoint_out_of_the_hosts_networks_is_refused_and_not_asked() {
 }
 
 #[tokio::test]
+async fn an_endpoint_that_does_not_answer_is_named_and_not_to_be_waited_for_longer() {
+    let plane = ControlPlane::start().await;
+    let mut agent = Agent::enrolled(&plane, &tool(QUICK), "").await;
+    let mut job = endpoint_job(&plane, "c1");
+    // Bound and let go: nothing listens there.
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    job["commands"]["endpoint_url"] = serde_json::json!(format!("http://{closed}/v1"));
+    job["commands"]["readiness_timeout_s"] = serde_json::json!(1);
+    plane.queue(&job);
+    agent.run();
+    let failed = failed(&plane).await;
+    assert_eq!(failed.code, "server_not_ready");
+    assert!(failed.message.contains("Check that the endpoint runs"), "{}", failed.message);
+    assert!(!failed.message.contains("Raise the readiness"), "{}", failed.message);
+}
+
+#[tokio::test]
 async fn a_tool_without_a_summary_is_a_failure() {
     let plane = ControlPlane::start().await;
     let mut agent = Agent::enrolled(&plane, &tool("echo 'went wrong' >&2; exit 2"), "").await;

@@ -1,16 +1,20 @@
 //! `check_readiness`: what stands in the way of a run, and its cure, before anything is saved or started.
 
+use std::time::Duration;
+
 use events::access::Role;
 use events::api::{CheckReadiness, Readiness};
 use events::catalogue::{AcceleratorRegistered, ServerConfigRegistered};
 use events::keys::ServerKey;
 use events::workload::{ScenarioSpec, WorkloadSpec};
+use http::{HeaderMap, Method};
 
 use super::catalogue::Catalogue;
 use super::{CommandError, RequestMeta, addresses, approvals, catalogue, hf_token, load};
 use crate::auth::{Caller, Principal};
 use crate::domain::workload::{roll_out, spec_of};
 use crate::domain::{Refusal, Server};
+use crate::outbound::OutboundError;
 use crate::readiness::{self, Facts};
 use crate::state::AppState;
 
@@ -105,6 +109,7 @@ pub(super) async fn judge(
         _ => vec![],
     };
     let address_fault = addresses::fault(state, spec, catalogue.set.as_ref()).await;
+    let asked = ask_endpoint(state, caller, spec, address_fault.is_some()).await;
     let facts = Facts {
         server_key: place.server_key.as_ref(),
         server: place.server.as_ref(),
@@ -119,7 +124,30 @@ pub(super) async fn judge(
         resolved: resolved.as_ref(),
         unapproved: &unapproved,
         address_fault: address_fault.as_deref(),
+        endpoint_answer: asked.as_ref().map(|asked| asked.as_ref().copied().map_err(String::as_str)),
         stored_token: hf_token::is_stored(state, &caller.org, &caller.user).await?,
     };
     Ok(readiness::check(&facts))
+}
+
+/// How long an endpoint may take to answer at all.
+const ENDPOINT_WITHIN: Duration = Duration::from_secs(1);
+
+/// Asks an endpoint that is to run already for its models: any answer will do. Only where the policy lets agents ask it, and
+/// for those who may start runs. Nothing where there is none.
+async fn ask_endpoint(
+    state: &AppState,
+    caller: &Caller,
+    spec: &WorkloadSpec,
+    refused: bool,
+) -> Option<Result<u16, String>> {
+    let url = spec.endpoint_url.as_deref().filter(|_| !refused && caller.role >= Role::Member)?;
+    let url = format!("{}/models", url.trim_end_matches('/'));
+    let policy = &state.config.endpoints;
+    match policy.send(Method::GET, &url, HeaderMap::new(), Vec::new(), ENDPOINT_WITHIN).await {
+        Ok(answer) => Some(Ok(answer.status.as_u16())),
+        Err(OutboundError::Unreachable(why)) => Some(Err(why)),
+        // The address itself, which another rule names.
+        Err(OutboundError::Refused(_)) => None,
+    }
 }

@@ -89,8 +89,42 @@ pub(super) fn model_fits_memory(facts: &Facts<'_>) -> Finding {
     Finding::Fails(format!("{sizes}."), cures)
 }
 
+/// The precision that the name of a GGUF file ends in: `gemma-3-270m-Q4_K_M.gguf`.
+pub(super) fn precision_of_file(name: &str) -> Option<&str> {
+    let stem = name.rsplit_once('.').filter(|(_, ending)| ending.eq_ignore_ascii_case("gguf"))?.0;
+    let last = stem.rsplit(['-', '.']).next()?;
+    let lower = last.to_ascii_lowercase();
+    let digit = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+    let quantised = ["iq", "tq", "q"].iter().any(|kind| lower.strip_prefix(kind).is_some_and(digit));
+    (quantised || ["f32", "f16", "fp16", "bf16", "mxfp4"].contains(&lower.as_str())).then_some(last)
+}
+
+/// What the host's file is in is what the workload says, or the model's publisher where it says nothing.
+fn of_file(facts: &Facts<'_>) -> Option<Finding> {
+    let file = facts.model_file()?;
+    let found = precision_of_file(file)?;
+    let published = facts.model.default_precision.as_deref();
+    let said = facts.workload.quantization.as_deref().or(published);
+    if said.is_some_and(|said| said.eq_ignore_ascii_case(found)) {
+        return Some(Finding::ok(format!("The host's file {file} is in {found}.")));
+    }
+    let said = match &facts.workload.quantization {
+        Some(quantization) => quantization.clone(),
+        None => format!("as published{}", published.map(|p| format!(" ({p})")).unwrap_or_default()),
+    };
+    let code = found.to_ascii_lowercase();
+    let label = format!("Say so: quantization {code}, which the results then carry.");
+    Some(Finding::warning(
+        format!("The host's file {file} is in {found}; the workload says {said}, and so would its results."),
+        set("p_quantization", code, label),
+    ))
+}
+
 /// The framework is told the workload's quantization, so that the result's label is true.
 pub(super) fn quantization_applies(facts: &Facts<'_>) -> Finding {
+    if let Some(finding) = of_file(facts) {
+        return finding;
+    }
     let Some(quantization) = &facts.workload.quantization else { return Finding::DoesNotApply };
     if facts
         .model

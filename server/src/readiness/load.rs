@@ -19,6 +19,9 @@ const SLOTS: &[&str] = &[
     "max_concurrent_requests",
 ];
 
+/// Those of them that each scenario's own command is sized by, unless somebody says how many.
+const SIZED: &[&str] = &["parallel", "num_parallel"];
+
 /// Enough requests to keep the concurrency up and to make percentiles.
 pub(super) fn load_is_sound(facts: &Facts<'_>) -> Finding {
     if facts.scenarios.is_empty() {
@@ -61,7 +64,12 @@ pub(super) fn load_is_sound(facts: &Facts<'_>) -> Finding {
     }
     // Each replica takes its share.
     let share = |concurrency: u32| u64::from(concurrency).div_ceil(facts.replicas().max(1));
+    let is_said = |key: &str| {
+        let by_set = facts.set.is_some_and(|set| set.args().contains_key(key));
+        by_set || facts.workload.engine_args.contains_key(key)
+    };
     if let Some(key) = facts.known_key(SLOTS)
+        && (is_said(key) || !SIZED.contains(&key))
         && let Some(slots) = facts.engine_arg(&[key])
         && let Some(scenario) = facts.scenarios.iter().find(|scenario| share(scenario.concurrency) > slots)
     {

@@ -56,6 +56,8 @@ pub struct Facts<'a> {
     pub unapproved: &'a [DangerousArg],
     /// What is wrong with an address that the workload names, where the policy refuses one.
     pub address_fault: Option<&'a str>,
+    /// Whether the endpoint that is to run already answered the control plane, or why not; nothing where it was not asked.
+    pub endpoint_answer: Option<Result<u16, &'a str>>,
 }
 
 impl Facts<'_> {
@@ -142,10 +144,19 @@ impl Facts<'_> {
         self.engine_arg(&["pipeline_parallel_size", "pp_size"]).unwrap_or(1).max(1)
     }
 
-    /// The precision that the weights are served in.
+    /// The precision that the weights are served in. A file has one, whatever is said of it.
     fn precision(&self) -> Option<&str> {
+        let of_file = self.model_file().and_then(fit::precision_of_file);
         let of_set = self.set.and_then(|set| set.facts.precision.as_deref());
-        self.workload.quantization.as_deref().or(of_set).or(self.model.default_precision.as_deref())
+        let said = of_file.or(self.workload.quantization.as_deref()).or(of_set);
+        said.or(self.model.default_precision.as_deref())
+    }
+
+    /// The host's file of the model, where the framework is given one.
+    fn model_file(&self) -> Option<&str> {
+        let files =
+            self.capabilities().filter(|_| place::reads_model_file(self)).map(|host| &host.model_files)?;
+        files.get(&self.workload.model_code).map(String::as_str)
     }
 
     /// The most tokens a request of a scenario needs: input and output.
@@ -211,6 +222,7 @@ const RULES: &[Rule] = &[
     ("server_online", "The server is online", place::server_online),
     ("clock_in_step", "The server's clock is in step", place::clock_in_step),
     ("endpoint_url", "The endpoint is an address", place::endpoint_url),
+    ("endpoint_answers", "The endpoint answers", place::endpoint_answers),
     ("addresses_allowed", "The addresses may be asked", place::addresses_allowed),
     ("framework_available", "The framework is installed", place::framework_available),
     ("tool_available", "The benchmark tool is installed", place::tool_available),

@@ -74,6 +74,22 @@ pub(super) fn endpoint_url(facts: &Facts<'_>) -> Finding {
     }
 }
 
+/// The endpoint that is to run already was asked. The control plane is not where the load comes from: what does not answer it
+/// may answer the server.
+pub(super) fn endpoint_answers(facts: &Facts<'_>) -> Finding {
+    let url = facts.workload.endpoint_url.as_deref().unwrap_or_default();
+    match facts.endpoint_answer {
+        None => Finding::DoesNotApply,
+        Some(Ok(status)) => Finding::ok(format!("{url} answers the control plane ({status}).")),
+        Some(Err(why)) => Finding::warning(
+            format!(
+                "{url} does not answer the control plane: {why}. The run fails unless it answers the server."
+            ),
+            advice("Start the endpoint, or correct its address."),
+        ),
+    }
+}
+
 /// The addresses that the workload names lead where the operator lets agents connect to.
 pub(super) fn addresses_allowed(facts: &Facts<'_>) -> Finding {
     match facts.address_fault {
@@ -230,7 +246,7 @@ pub(super) fn token_present(facts: &Facts<'_>) -> Finding {
 }
 
 /// Whether the framework's command is given the model as a file of the host's.
-fn reads_model_file(facts: &Facts<'_>) -> bool {
+pub(super) fn reads_model_file(facts: &Facts<'_>) -> bool {
     facts.framework.serve_argv.iter().any(|element| element.contains("{agent.model}"))
 }
 

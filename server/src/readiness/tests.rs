@@ -24,6 +24,7 @@ struct World {
     set: Option<SetInForce>,
     unapproved: Vec<DangerousArg>,
     address_fault: Option<String>,
+    endpoint_answer: Option<Result<u16, &'static str>>,
     prompt_source: Option<PromptSourceRef>,
     stored_token: bool,
     sidecars: BTreeMap<String, FrameworkRegistered>,
@@ -97,6 +98,7 @@ impl World {
             set: None,
             unapproved: vec![],
             address_fault: None,
+            endpoint_answer: None,
             prompt_source: None,
             stored_token: false,
             sidecars: BTreeMap::new(),
@@ -148,6 +150,7 @@ impl World {
             set: self.set.as_ref(),
             unapproved: &self.unapproved,
             address_fault: self.address_fault.as_deref(),
+            endpoint_answer: self.endpoint_answer,
             stored_token: self.stored_token,
             model: &self.model,
             framework: &self.framework,
@@ -349,6 +352,15 @@ fn too_few_requests_are_a_warning_not_a_failure() {
 }
 
 #[test]
+fn a_server_that_each_scenario_sizes_for_itself_takes_what_is_in_flight() {
+    let mut world = World::llama_cpp();
+    let first = world.scenarios[0].clone();
+    world.scenarios = [1, 2, 4].map(|concurrency| ScenarioSpec { concurrency, ..first.clone() }).to_vec();
+    assert_eq!(world.result("load_is_sound"), "ok");
+    assert_eq!(world.args(json!({"parallel": 2})).result("load_is_sound"), "warning");
+}
+
+#[test]
 fn more_requests_in_flight_than_the_server_takes_are_a_warning() {
     let world = World::llama_cpp().args(json!({"parallel": 1}));
     assert_eq!(world.result("load_is_sound"), "warning");
@@ -363,6 +375,44 @@ fn an_endpoint_needs_neither_model_nor_framework() {
     assert!(readiness.ready, "{:?}", readiness.checks);
     let rules: Vec<&str> = readiness.checks.iter().map(|check| check.rule.as_str()).collect();
     assert!(!rules.contains(&"framework_available") && !rules.contains(&"model_present"), "{rules:?}");
+}
+
+#[test]
+fn a_file_in_another_precision_than_the_workload_says_is_a_warning_with_its_cure() {
+    let mut world = World::llama_cpp();
+    let of = |world: &mut World, file: &str, quantization: Option<&str>| {
+        let files = [("google/gemma-3-270m".to_owned(), file.to_owned())].into();
+        world.capabilities().model_files = files;
+        world.workload.quantization = quantization.map(str::to_owned);
+        world.found("quantization_applies")
+    };
+    let check = of(&mut world, "gemma-3-270m-Q4_K_M.gguf", None);
+    assert_eq!(check.result, "warning");
+    assert!(
+        check.message.contains("is in Q4_K_M; the workload says as published (bf16)"),
+        "{}",
+        check.message
+    );
+    assert_eq!(sets(&check), ("p_quantization".to_owned(), json!("q4_k_m")));
+    let memory = world.found("model_fits_memory").message;
+    assert!(memory.contains("in Q4_K_M"), "{memory}");
+    assert_eq!(of(&mut world, "gemma-3-270m-Q4_K_M.gguf", Some("q4_k_m")).result, "ok");
+    assert_eq!(of(&mut world, "gemma-3-270m-Q4_K_M.gguf", Some("fp8")).result, "warning");
+    assert_eq!(of(&mut world, "gemma-3-270m-BF16.gguf", None).result, "ok");
+    // A name that says nothing is taken at the workload's word.
+    assert_eq!(of(&mut world, "gemma.gguf", Some("bf16")).result, "ok");
+}
+
+#[test]
+fn an_endpoint_that_does_not_answer_is_a_warning() {
+    let mut world = World::of("openai", "v1", "google/gemma-3-270m");
+    world.workload.endpoint_url = Some("http://10.0.0.7:9/v1".into());
+    world.endpoint_answer = Some(Ok(401));
+    assert_eq!(world.result("endpoint_answers"), "ok");
+    world.endpoint_answer = Some(Err("connection refused"));
+    let check = world.found("endpoint_answers");
+    assert_eq!(check.result, "warning");
+    assert!(check.message.contains("http://10.0.0.7:9/v1") && check.message.contains("connection refused"));
 }
 
 #[test]
