@@ -159,6 +159,11 @@ pub fn day(ms: f64, now_ms: f64) -> String {
     }
 }
 
+/// When the day began, UTC, as a query's condition has it: `2026-11-29T00:00:00Z`.
+pub fn midnight(ms: f64) -> String {
+    at(ms).map_or_else(String::new, |t| format!("{}T00:00:00Z", t.date()))
+}
+
 /// `Sunday 29 November 2026, 20:41 UTC`.
 pub fn long_moment(ms: f64) -> String {
     at(ms).map_or_else(String::new, |t| {
@@ -186,6 +191,12 @@ pub fn short_hash(hash: &str) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_day_begins_at_midnight_utc() {
+        let late = millis("2026-02-03T23:59:59.9Z").expect("a time");
+        assert_eq!(midnight(late), "2026-02-03T00:00:00Z");
+    }
 
     #[test]
     fn numbers_have_three_significant_digits() {

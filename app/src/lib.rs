@@ -16,10 +16,13 @@ pub mod parts;
 pub mod row;
 pub mod state;
 
-/// Takes the placeholder away and mounts the page.
+/// Mounts the page below its placeholder, and takes that away once a frame was drawn: what the browser painted first counts
+/// as painted, and nothing flickers.
 pub fn mount() {
-    if let Some(placeholder) = leptos::prelude::document().get_element_by_id("placeholder") {
-        placeholder.remove();
-    }
+    use leptos::prelude::{document, request_animation_frame, set_timeout};
+    let placeholder = document().get_element_by_id("placeholder");
     leptos::mount::mount_to_body(frame::App);
+    if let Some(placeholder) = placeholder {
+        request_animation_frame(move || set_timeout(move || placeholder.remove(), std::time::Duration::ZERO));
+    }
 }

@@ -1,6 +1,6 @@
 //! What goes with the page itself. The control plane answers what a page asks as it begins before it is asked, and says
 //! which part of the program an address needs besides the first: the program then begins with answers, and its parts come
-//! side by side.
+//! side by side. The heading of a page whose address alone says it stands in the HTML: it is painted before any of that.
 
 use std::collections::BTreeMap;
 
@@ -140,6 +140,57 @@ pub fn requests(path: &str, query: &str) -> Vec<FirstRequest> {
         _ => {}
     }
     all
+}
+
+/// How a page is headed, where that depends on nothing but its address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// The heading.
+    pub title: &'static str,
+    /// The sentence beside it; empty where the page says something of what it holds there.
+    pub words: &'static str,
+}
+
+impl Head {
+    const fn of(title: &'static str, words: &'static str) -> Self {
+        Self { title, words }
+    }
+}
+
+/// The heading of Reporting. Its sentence is the largest text of the page, so that nothing larger is painted later.
+pub const REPORTING: Head =
+    Head::of("Reporting", "every number opens its proof · underlined percentiles rest on few requests");
+/// The heading of Monitoring.
+pub const MONITORING: Head = Head::of("Monitoring", "jobs as they run; open one for its telemetry and logs");
+/// The heading of the catalogue.
+pub const CATALOGUE: Head = Head::of(
+    "Catalogue",
+    "what workloads are made of, where each fact comes from, and what the figures mean",
+);
+/// The heading of the dashboard.
+pub const DASHBOARD: Head = Head::of("Dashboard", "");
+/// The heading of the list of projects.
+pub const PROJECTS_HEAD: Head = Head::of("Projects", "");
+/// The heading of the ranking.
+pub const LEADERBOARD: Head = Head::of("Leaderboard", "");
+/// The heading of Hardware.
+pub const HARDWARE: Head = Head::of("Hardware", "");
+/// The heading of the log.
+pub const AUDIT: Head = Head::of("Audit", "");
+
+/// How the page at an address is headed, as far as that is known without its program.
+pub fn head(path: &str) -> Option<Head> {
+    Some(match path {
+        "/" => DASHBOARD,
+        "/projects" => PROJECTS_HEAD,
+        "/reporting" => REPORTING,
+        "/monitoring" => MONITORING,
+        "/leaderboard" => LEADERBOARD,
+        "/hardware" => HARDWARE,
+        "/catalogue" => CATALOGUE,
+        "/audit" => AUDIT,
+        _ => return None,
+    })
 }
 
 /// The part of the program that an address needs besides the first; nothing where the first is enough.

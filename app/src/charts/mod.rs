@@ -53,6 +53,20 @@ impl Figure {
     }
 }
 
+impl Figure {
+    /// Whether a column of the table holds numbers, which stand right under each other; words begin at the left.
+    pub fn is_of_numbers(&self, column: usize) -> bool {
+        let number = |text: &str| {
+            text.chars().any(|c| c.is_ascii_digit())
+                && text.chars().all(|c| c.is_ascii_digit() || "\u{202f} .,:%+-\u{2212}±–e".contains(c))
+        };
+        let mut cells = self.rows.iter().filter_map(|row| row.get(column));
+        let written = |text: &&String| !text.is_empty() && *text != crate::format::ABSENT;
+        self.metrics.get(column).is_some_and(Option::is_some)
+            || (cells.clone().any(|text| written(&text)) && cells.all(|text| !written(&text) || number(text)))
+    }
+}
+
 /// The shapes of points; by place in the chart, so that no two lines of one chart share a shape.
 pub const MARKERS: [&str; 6] = ["circle", "square", "diamond", "triangle-up", "cross", "triangle-down"];
 
@@ -141,6 +155,19 @@ pub fn log_ticks(low: f64, high: f64) -> Vec<f64> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_column_of_numbers_is_told_from_words() {
+        let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
+        let figure = Figure {
+            head: row(["Setup", "Seconds", "Output", "Frontier"]),
+            metrics: vec![None, None, Some("output_tokens_per_second"), None],
+            rows: vec![row(["8×H200", "1\u{202f}204.5", "–", "yes"]), row(["vllm fp8", "–", "–", ""])],
+            ..Figure::default()
+        };
+        let found: Vec<bool> = (0..5).map(|column| figure.is_of_numbers(column)).collect();
+        assert_eq!(found, [false, true, true, false, false]);
+    }
 
     #[test]
     fn a_logarithmic_axis_has_ticks_however_short_it_is() {

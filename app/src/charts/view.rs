@@ -181,18 +181,20 @@ fn FigureTable(figure: Signal<Figure>) -> impl IntoView {
                 <caption class="visually-hidden">{move || figure.with(|f| f.summary.clone())}</caption>
                 <thead>
                     <tr>
-                        {move || figure.with(|f| f.head.iter().map(|h| view! { <th scope="col" class="number">{h.clone()}</th> }).collect_view())}
+                        {move || figure.with(|f| f.head.iter().enumerate().map(|(column, h)| view! { <th scope="col" class:number=f.is_of_numbers(column)>{h.clone()}</th> }).collect_view())}
                     </tr>
                 </thead>
                 <tbody>
                     {move || {
                         figure.with(|f| {
+                            let numbers: Vec<bool> = (0..f.head.len()).map(|column| f.is_of_numbers(column)).collect();
                             f.rows
                                 .iter()
                                 .enumerate()
                                 .map(|(nth, row)| {
                                     let cells = row.iter().enumerate().map(|(column, text)| {
-                                        view! { <td class="number">{number(text.clone(), f.proof(nth, column))}</td> }
+                                        let right = numbers.get(column).copied().unwrap_or(false);
+                                        view! { <td class:number=right>{number(text.clone(), f.proof(nth, column))}</td> }
                                     }).collect_view();
                                     view! { <tr>{cells}</tr> }
                                 })

@@ -12,7 +12,7 @@ use wasm_split_helpers::{SplitLoaderError, wasm_split};
 use crate::browser::api::Trouble;
 use crate::drawer::{Shown, show as show_drawer};
 use crate::pages;
-use crate::parts::states::{Skeleton, trouble_view};
+use crate::parts::states::{Coming, Skeleton, trouble_view};
 use crate::state::place::Key;
 
 /// Builds a page, once its part of the program is there.
@@ -129,7 +129,7 @@ pub fn Lazy(
     move || match show.get() {
         Some(Ok(show)) => untrack(|| show(&key)),
         Some(Err(())) => trouble_view(&not_loaded(), fetch),
-        None => view! { <Skeleton lines=6/> }.into_any(),
+        None => view! { <Coming/> }.into_any(),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::browser::page::Page;
 use crate::browser::route::{self, use_location};
 use crate::drawer::Drawer;
 use crate::pages;
-use crate::parts::states::Skeleton;
+use crate::parts::states::Coming;
 use crate::state::place::{Key, Place};
 
 pub use bar::{DRAWER_KEYS, drawer_href};
@@ -72,7 +72,7 @@ fn Frame() -> impl IntoView {
                 <bar::Bar/>
             </Show>
             <main class="content" id="content" tabindex="-1">
-                <Show when=move || { turn.get() > 0 } fallback=|| view! { <Skeleton lines=6/> }>{page_here()}</Show>
+                <Show when=move || { turn.get() > 0 } fallback=|| view! { <Coming/> }>{page_here()}</Show>
             </main>
             <Show when=move || !bare.get()>
                 <Drawer/>

@@ -1,5 +1,6 @@
 //! Audit: the log itself.
 
+use events::first_page;
 use leptos::prelude::*;
 
 use serde_json::{Value, json};
@@ -118,7 +119,7 @@ pub fn Audit() -> impl IntoView {
         navigate.with_value(|go| go(&to, NavigateOptions { scroll: false, ..NavigateOptions::default() }));
     };
     view! {
-        <PageHead title="Audit" meta=move || format!("{} events, append only", count(page.live.head.get())).into_any()>
+        <PageHead title=first_page::AUDIT.title meta=move || format!("{} events, append only", count(page.live.head.get())).into_any()>
             <AsOfButton as_of/>
         </PageHead>
         <AsOfSlider as_of/>

@@ -48,7 +48,7 @@ pub fn Dashboard() -> impl IntoView {
     }
     let turn = in_turns(3);
     view! {
-        <PageHead title="Dashboard" meta=move || long_moment(now.get()).into_any()>
+        <PageHead title=first_page::DASHBOARD.title meta=move || long_moment(now.get()).into_any()>
             <a class="button button-primary" href="/projects/new" data-testid="new-project">"New project"</a>
         </PageHead>
         <div class="stack">
@@ -74,6 +74,7 @@ pub fn Dashboard() -> impl IntoView {
                     <section aria-labelledby="ended">
                         <div class="section-head">
                             <h2 id="ended">"Ended last"</h2>
+                            <super::today::Today now/>
                             <span class="push"><a class="link" href="/reporting">"All in Reporting"</a></span>
                         </div>
                         {when_there(ended, 6, || view! { <Empty words="No job has ended yet."/> }.into_any(), move |jobs| ended_table(&jobs, results, now))}

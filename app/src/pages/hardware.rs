@@ -2,6 +2,7 @@
 
 use events::access::Role;
 use events::api::{CreateServer, RemoveServer, SetServerMaintenance};
+use events::first_page;
 use leptos::ev::SubmitEvent;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
@@ -53,7 +54,7 @@ pub fn Hardware() -> impl IntoView {
         })
     };
     view! {
-        <PageHead title="Hardware" meta=move || words(&servers.all()).into_any()>
+        <PageHead title=first_page::HARDWARE.title meta=move || words(&servers.all()).into_any()>
             {untrack(|| page.signed_in()).then(|| view! {
                 <button type="button" class="button button-primary" data-testid="add-server" on:click=move |_| add(true)>"Add server"</button>
             })}

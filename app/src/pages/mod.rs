@@ -19,6 +19,7 @@ pub mod reporting;
 pub mod run;
 pub mod sign_in;
 pub mod strip;
+mod today;
 
 use leptos::prelude::*;
 
@@ -26,7 +27,7 @@ use crate::browser::page::Page;
 use crate::browser::remote::use_rows;
 use crate::browser::route::use_location;
 use crate::parts::PageHead;
-use crate::parts::states::{Empty, Skeleton, trouble_view};
+use crate::parts::states::{Coming, Empty, trouble_view};
 use crate::state::nearest::nearest;
 
 /// While it is not known who reads.
@@ -35,7 +36,7 @@ pub fn Waiting() -> impl IntoView {
     let page = Page::expect();
     move || match page.trouble.get() {
         Some(trouble) => trouble_view(&trouble, move || page.read_session()),
-        None => view! { <Skeleton lines=6/> }.into_any(),
+        None => view! { <Coming/> }.into_any(),
     }
 }
 

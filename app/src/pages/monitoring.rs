@@ -36,7 +36,7 @@ pub fn Monitoring() -> impl IntoView {
         chosen.get().or_else(|| before.cloned().flatten()).or_else(|| running.first().as_ref().and_then(path))
     });
     view! {
-        <PageHead title="Monitoring" meta=|| "jobs as they run; open one for its telemetry and logs".into_any()/>
+        <PageHead title=first_page::MONITORING.title meta=|| first_page::MONITORING.words.into_any()/>
         <div class="stack">
             <section aria-labelledby="running">
                 <div class="section-head"><h2 id="running">"Running"</h2><span class="push meta strip-keys">"tokens/s, last 60 s · power, one bar a GPU"</span></div>

@@ -1,5 +1,6 @@
 //! All projects.
 
+use events::first_page;
 use leptos::prelude::*;
 
 use crate::browser::now_ms;
@@ -36,7 +37,7 @@ pub fn Projects() -> impl IntoView {
     }
     view! {
         <PageHead
-            title="Projects"
+            title=first_page::PROJECTS_HEAD.title
             meta=move || {
                 match find.get() {
                     Some(q) => view! { "found for “"{q}"” · "<a class="link" href="/projects">"show all"</a> }.into_any(),

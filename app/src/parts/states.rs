@@ -1,12 +1,14 @@
 //! What stands where there is nothing to show: loading, empty, in trouble.
 
 use events::access::Role;
+use events::first_page;
 use leptos::prelude::*;
 
 use crate::browser::api::Trouble;
 use crate::browser::focus::Focus;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, use_rows};
+use crate::browser::route::use_location;
 use crate::row::Row;
 use crate::state::query::Query;
 
@@ -23,6 +25,20 @@ pub fn Skeleton(
             {(0..lines).map(|_| view! { <div class="skeleton"></div> }).collect_view()}
         </div>
     }
+}
+
+/// A page that is on its way: its heading, where the address alone says it, above grey bars. It stands where the page's own
+/// will.
+#[component]
+pub fn Coming() -> impl IntoView {
+    let head = first_page::head(&untrack(|| use_location().pathname.get()));
+    view! {
+        {head.map(|head| view! {
+            <div class="page-head"><h1>{head.title}</h1><p class="meta">{head.words}</p></div>
+        })}
+        <Skeleton lines=6/>
+    }
+    .into_any()
 }
 
 /// Nothing here yet, and what to do next.

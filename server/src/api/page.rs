@@ -150,6 +150,9 @@ impl Index {
             .map(|file| format!("<link rel=\"preload\" href=\"{file}\" as=\"fetch\" type=\"application/wasm\" crossorigin=\"anonymous\">"))
             .collect();
         let mut html = self.html.replacen("</head>", &format!("{links}</head>"), 1);
+        if let Some(head) = events::first_page::head(path) {
+            html = headed(&html, head);
+        }
         if let Some(answers) = &answers {
             html = html.replacen("</body>", &format!("{answers}</body>"), 1);
         }
@@ -164,6 +167,20 @@ impl Index {
         headers.insert(header::ETAG, HeaderValue::from_str(&etag).expect("hexadecimal"));
         response
     }
+}
+
+/// What stands in the page, until the program is there, for a heading that is not known.
+const UNKNOWN_HEAD: &str = "<div class=\"skeleton skeleton-head\"></div>";
+
+/// The page with its heading in it and on its tab: painted with the first bytes, where the program's own will stand.
+fn headed(html: &str, head: events::first_page::Head) -> String {
+    let (title, words) = (head.title, head.words);
+    let shown = format!("<div class=\"page-head\"><h1>{title}</h1><p class=\"meta\">{words}</p></div>");
+    html.replacen(UNKNOWN_HEAD, &shown, 1).replacen(
+        "<title>Benchtrail</title>",
+        &format!("<title>{title} · Benchtrail</title>"),
+        1,
+    )
 }
 
 /// The texts of the scripts that stand in the HTML itself.
@@ -217,6 +234,16 @@ mod tests {
             assert_eq!((links("/reporting").await, links("/leaderboard").await), (1, 1));
             assert_eq!((links("/").await, links("/hardware").await), (0, 0));
         });
+    }
+
+    #[test]
+    fn a_page_is_headed_before_its_program_is_there() {
+        let page = include_str!("../../../frontend/index.html");
+        assert_eq!(page.matches(UNKNOWN_HEAD).count(), 1, "the page has a place for its heading");
+        let head = events::first_page::REPORTING;
+        let shown = headed(page, head);
+        assert!(shown.contains(&format!("<h1>{}</h1><p class=\"meta\">{}</p>", head.title, head.words)));
+        assert!(shown.contains("<title>Reporting · Benchtrail</title>") && !shown.contains(UNKNOWN_HEAD));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod listing;
 mod set;
 mod set_diff;
 
+use events::first_page;
 use leptos::prelude::*;
 
 use crate::browser::address::Address;
@@ -66,7 +67,7 @@ pub fn Catalogue() -> impl IntoView {
         view! { <a href=href data-noscroll="" data-testid=format!("tab-{}", if list.word.is_empty() { "models" } else { list.word }) aria-current=here>{list.name}</a> }
     });
     view! {
-        <PageHead title="Catalogue" meta=|| "what workloads are made of, where each fact comes from, and what the figures mean".into_any()/>
+        <PageHead title=first_page::CATALOGUE.title meta=|| first_page::CATALOGUE.words.into_any()/>
         <nav class="tabs tabs-page" aria-label="Catalogue">{tabs.collect_view()}</nav>
         {move || {
             let list = list.get();

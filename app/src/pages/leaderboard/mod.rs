@@ -4,6 +4,7 @@
 mod entry;
 mod questions;
 
+use events::first_page;
 use leptos::prelude::*;
 
 use crate::browser::address::Address;
@@ -91,7 +92,7 @@ pub fn Leaderboard() -> impl IntoView {
         })
     };
     view! {
-        <PageHead title="Leaderboard" meta=move || words().into_any()>
+        <PageHead title=first_page::LEADERBOARD.title meta=move || words().into_any()>
             <AsOfButton as_of/>
             <ExportMenu request=export name="benchtrail-leaderboard"/>
         </PageHead>

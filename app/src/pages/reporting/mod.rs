@@ -7,6 +7,7 @@ mod log_diff;
 mod long;
 mod table;
 
+use events::first_page;
 use leptos::prelude::*;
 
 use crate::browser::address::Address;
@@ -119,7 +120,7 @@ pub fn Reporting() -> impl IntoView {
     let turn = in_turns(1);
     let export = Callback::new(move |()| settings.report.with_untracked(Report::export_request));
     view! {
-        <PageHead title="Reporting" meta=|| "every result you may see, filtered, compared and provable".into_any()>
+        <PageHead title=first_page::REPORTING.title meta=|| first_page::REPORTING.words.into_any()>
             <SavedViews path="/reporting"/>
             <AsOfButton as_of/>
             <filters::ColumnChooser settings/>

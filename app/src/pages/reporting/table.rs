@@ -234,10 +234,7 @@ pub(super) fn Foot(
             <Show when=move || { pages() > 1 }>
                 <button type="button" class="figure-toggle at-a-desk" data-testid="long" on:click=move |_| settings.update(|r| { r.long = !r.long; r.page = 1; })>{if long { "In pages" } else { "All rows" }}</button>
             </Show>
-            <span class="push">
-                "every number opens its proof · underlined percentiles rest on few requests"
-                <span class="at-a-desk">" · "<kbd>"j"</kbd>" "<kbd>"k"</kbd>" row "<kbd>"x"</kbd>" compare "<kbd>"b"</kbd>" pin"</span>
-            </span>
+            <span class="push at-a-desk"><kbd>"j"</kbd>" "<kbd>"k"</kbd>" row "<kbd>"x"</kbd>" compare "<kbd>"b"</kbd>" pin"</span>
         </p>
     }
     .into_any()
