@@ -106,6 +106,11 @@ impl Row {
         format!("/projects/{}", parts.join("/"))
     }
 
+    /// Whether its numbers are no model's: the reference server made them, or makes them now.
+    pub fn is_simulated(&self) -> bool {
+        self.is("simulated") || self.text("framework_code") == events::tools::FRAMEWORK_REFSERVER
+    }
+
     /// What the status mark shows: the job's or run's status, or that its result is doubted or simulated.
     pub fn mark(&self) -> &'static str {
         match self.text("status").as_str() {
@@ -113,7 +118,7 @@ impl Row {
             "failed" | "lost" => "failed",
             "cancelled" => "cancelled",
             "completed" if self.is("suspicious") || !self.list("flags").is_empty() => "flagged",
-            "completed" if self.is("simulated") => "simulated",
+            "completed" if self.is_simulated() => "simulated",
             "completed" if self.is("imported") => "imported",
             "completed" => "completed",
             _ => "queued",
@@ -124,11 +129,16 @@ impl Row {
     pub fn further_marks(&self) -> Vec<&'static str> {
         let shown = self.mark();
         let doubted = self.is("suspicious") || !self.list("flags").is_empty();
-        [("flagged", doubted), ("simulated", self.is("simulated")), ("imported", self.is("imported"))]
+        [("flagged", doubted), ("simulated", self.is_simulated()), ("imported", self.is("imported"))]
             .into_iter()
             .filter(|(mark, is)| *is && *mark != shown)
             .map(|(mark, _)| mark)
             .collect()
+    }
+
+    /// The run, as it is told from every other: `project / workload / 3`.
+    pub fn run_key(&self) -> String {
+        ["project_code", "workload_code", "run_number"].map(|column| self.text(column)).join(" / ")
     }
 
     /// The page of the job that a row names as `job/org/project/workload/run/scenario`.
@@ -194,5 +204,7 @@ mod tests {
         let all = row(json!({"status": "completed", "simulated": true, "imported": true, "flags": ["odd"]}));
         assert_eq!((all.mark(), all.further_marks()), ("flagged", vec!["simulated", "imported"]));
         assert!(row(json!({"status": "completed", "simulated": true})).further_marks().is_empty());
+        let running = row(json!({"status": "running", "framework_code": "refserver"}));
+        assert_eq!((running.mark(), running.further_marks()), ("running", vec!["simulated"]));
     }
 }

@@ -53,8 +53,8 @@ impl FirstRequest {
 macro_rules! jobs {
     ($then:literal) => {
         concat!(
-            "/api/v_jobs?select=job,org,project_code,workload_code,run_number,scenario_code,model_code,config_code,hostname,\
-             status,phase,attempt,flags,simulated,error_code,error_message,num_requests,progress_done,progress_total,\
+            "/api/v_jobs?select=job,org,project_code,workload_code,run_number,scenario_code,model_code,framework_code,config_code,\
+             hostname,status,phase,attempt,flags,simulated,error_code,error_message,num_requests,progress_done,progress_total,\
              progress_phase,progress_tokens_per_second,claimed_at,running_at,finished_at&",
             $then
         )

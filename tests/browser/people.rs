@@ -138,6 +138,9 @@ async fn sessions(browser: &Browser, plane: &ControlPlane, email: &str, password
     becomes(browser, "one session left", count, json!(1)).await;
     other.goto("/profile").await;
     other.until("a visitor again", "return document.querySelector('h1')?.textContent === 'Visitor'").await;
+    // Whoever is not signed in is shown the way in, and comes back.
+    let way = "return document.querySelector('[data-testid=sign-in-here]')?.getAttribute('href').startsWith('/sign-in?next=')";
+    becomes(&other, "the way in", way, json!(true)).await;
     other.close().await;
 }
 

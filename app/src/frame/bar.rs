@@ -6,6 +6,7 @@ use crate::browser::live::Status;
 use crate::browser::page::Page;
 use crate::browser::route::{NavigateOptions, use_location, use_navigate};
 use crate::format::count;
+use crate::parts::states::sign_in_here;
 use crate::state::query::{Query, encode};
 
 /// The top bar.
@@ -17,10 +18,30 @@ pub fn Bar() -> impl IntoView {
             <Crumbs/>
             <Jump/>
             <Indicator/>
+            <SignIn/>
             <button type="button" class="button button-quiet" data-testid="theme" on:click=move |_| page.switch_theme()>
                 "Theme"
             </button>
         </header>
+    }
+    .into_any()
+}
+
+/// For visitors: the way in, and back here.
+#[component]
+fn SignIn() -> impl IntoView {
+    let page = Page::expect();
+    let location = use_location();
+    let visitor = Memo::new(move |_| page.session.with(Option::is_some) && !page.signed_in());
+    let href = move || {
+        location.pathname.track();
+        location.search.track();
+        sign_in_here()
+    };
+    view! {
+        <Show when=move || visitor.get()>
+            <a class="button button-primary sign-in-here" href=href data-testid="sign-in-here">"Sign in"</a>
+        </Show>
     }
     .into_any()
 }

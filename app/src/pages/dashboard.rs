@@ -129,7 +129,7 @@ fn Leaders() -> impl IntoView {
                 <th scope="row" class="card-title" title=c.definition()>{c.head()}" "<span class="quiet">{c.unit()}</span></th>
                 <td class="card-figure" data-label="Leader">
                     {move || match best.first() {
-                        Some(row) => view! { <a class="key" href=row.named_job_path()>{swatch(Kind::Model, &row.text("model_code"))}{row.text("workload_code")}</a>{row.is("imported").then(|| view! { " "<span class="status" data-status="imported">"imported"</span> })} }.into_any(),
+                        Some(row) => view! { <a class="key" href=row.named_job_path()>{swatch(Kind::Model, &row.text("model_code"))}{format!("{} / {}", row.text("project_code"), row.text("workload_code"))}</a>{row.is("imported").then(|| view! { " "<span class="status" data-status="imported">"imported"</span> })} }.into_any(),
                         None => view! { <span class="quiet">"no result yet that nobody doubts"</span> }.into_any(),
                     }}
                 </td>
@@ -216,7 +216,7 @@ fn ended_table(jobs: &[Row], results: Rows, now: RwSignal<f64>) -> AnyView {
                     <a class="key" href=row.job_path()>{swatch(Kind::Model, &row.text("model_code"))}{row.text("scenario_code")}</a>
                 </th>
                 <td class="clip">
-                    <a class="key quiet" href=row.run_path()>{format!("{} / {}", row.text("workload_code"), row.text("run_number"))}</a>
+                    <a class="key quiet" href=row.run_path() title=row.run_key()>{row.run_key()}</a>
                 </td>
                 <td class="card-figure" data-label="Status">
                     <Status row=Signal::derive(move || result.get().unwrap_or_else(|| shown.clone()))/>
@@ -266,6 +266,11 @@ fn flagged(results: &[Row], doubts: Rows, now: RwSignal<f64>) -> AnyView {
         .map(|row| {
             let rules = row.list("flags").iter().map(|r| r.replace('_', " ")).collect::<Vec<_>>().join(", ");
             let words = if rules.is_empty() { "doubted".to_owned() } else { rules };
+            let further = row
+                .further_marks()
+                .into_iter()
+                .map(|mark| view! { " "<span class="status" data-status=mark>{mark}</span> })
+                .collect_view();
             let ended = row.millis("finished_at");
             let job = row.text("job");
             let message = move || {
@@ -279,12 +284,13 @@ fn flagged(results: &[Row], doubts: Rows, now: RwSignal<f64>) -> AnyView {
                     <p class="command-head">
                         <span>
                             <span class="status" data-status="flagged">{words}</span>
+                            {further}
                             " "
                             <a class="key" href=row.job_path()>{row.text("scenario_code")}</a>
                         </span>
                         <span class="meta">{ended.map(|at| move || moment(at, now.get()))}</span>
                     </p>
-                    <p class="meta"><span class="key">{format!("{} / run {}", row.text("workload_code"), row.text("run_number"))}</span>{message}</p>
+                    <p class="meta"><span class="key">{row.run_key()}</span>{message}</p>
                 </li>
             }
             .into_any()

@@ -67,7 +67,7 @@ pub fn Monitoring() -> impl IntoView {
                         <tr>
                             <th scope="row" class="card-title"><a class="key" href=row.job_path()>{row.text("scenario_code")}</a></th>
                             <td class="card-figure" data-label="Status"><Status row=Signal::stored(row.clone())/></td>
-                            <td class="card-figure" data-label="Run"><a class="key" href=row.run_path()>{format!("{} / {}", row.text("workload_code"), row.text("run_number"))}</a></td>
+                            <td class="card-figure" data-label="Run"><a class="key" href=row.run_path()>{row.run_key()}</a></td>
                             <td class="key">{format!("{}/{}", row.text("config_code"), row.text("hostname"))}</td>
                         </tr>
                     });

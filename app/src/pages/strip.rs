@@ -126,7 +126,7 @@ fn Strip(rows: Rows, feeds: Feeds, job: String) -> impl IntoView {
                     <a class="key" href=start.job_path()>{swatch(Kind::Model, &start.text("model_code"))}{start.text("scenario_code")}</a>
                 </p>
                 <p class="meta strip-title">
-                    <span class="key">{format!("{} / run {}", start.text("workload_code"), start.text("run_number"))}</span>
+                    <span class="key">{start.run_key()}</span>
                     {format!(" · {}", start.text("hostname"))}
                 </p>
             </div>

@@ -36,6 +36,8 @@ pub enum Content {
     Link {
         /// Where it leads.
         href: String,
+        /// What its words are within: the project, which may be cut where it is long.
+        within: Option<String>,
         /// Its words.
         words: String,
         /// The model whose colour stands before it.
@@ -152,12 +154,15 @@ pub fn cell(row: &Row, column: &Column, figure_on_card: bool) -> Cell {
         }
         Kind::Text => plain("", Content::Words(words(row, column.key))),
         Kind::Key => {
-            let link = |href, words, model| Content::Link { href, words, model };
+            let link = |href, words, model| Content::Link { href, within: None, words, model };
             match column.key {
                 "workload_code" => {
                     let words = format!("{} / {}", row.text("workload_code"), row.text("run_number"));
-                    let content = link(row.run_path(), words, Some(row.text("model_code")));
-                    Cell { head: true, ..plain("card-title", content) }
+                    let within = row.maybe_text("project_code");
+                    let title = within.as_ref().map(|project| format!("{project} / {words}"));
+                    let model = Some(row.text("model_code"));
+                    let content = Content::Link { href: row.run_path(), within, words, model };
+                    Cell { head: true, title: title.unwrap_or_default(), ..plain("card-title", content) }
                 }
                 "scenario_code" => plain("card-title", link(row.job_path(), row.text("scenario_code"), None)),
                 "project_code" => plain("", link(row.project_path(), row.text("project_code"), None)),
@@ -188,6 +193,16 @@ mod tests {
             Some("40 requests, too few for a p99: 100 needed")
         );
         assert_eq!(few_samples(&row, "ttft_p50_ms"), None);
+    }
+
+    #[test]
+    fn a_workload_is_told_from_its_namesake_in_another_project() {
+        let row = json!({"project_code": "p", "workload_code": "w", "run_number": 2});
+        let row: Row = serde_json::from_value(row).expect("a row");
+        let cell = cell(&row, crate::metrics::column("workload_code").expect("a column"), false);
+        assert_eq!(cell.title, "p / w / 2");
+        let Content::Link { within, words, .. } = cell.content else { panic!("{cell:?}") };
+        assert_eq!((within.as_deref(), words.as_str()), (Some("p"), "w / 2"));
     }
 
     #[test]

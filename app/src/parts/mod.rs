@@ -64,7 +64,7 @@ pub fn PageHead(
     .into_any()
 }
 
-/// A job's or run's status: a mark and a word.
+/// A job's or run's status, and whatever else is to be known of its numbers: marks and words.
 #[component]
 pub fn Status(
     /// The row.
@@ -80,7 +80,9 @@ pub fn Status(
         >
             {move || row.with(crate::state::live::status_words)}
         </span>
+        {move || row.with(Row::further_marks).into_iter().map(|mark| view! { " "<span class="status" data-status=mark>{mark}</span> }).collect_view()}
     }
+    .into_any()
 }
 
 /// A server's state: a mark and a word.

@@ -123,12 +123,17 @@ fn write_cell(html: &mut String, cell: &Cell, proof: &Proof, swatch: &str) {
             attribute(html, "title", why);
             let _ = write!(html, ">{ABSENT}</span>");
         }
-        Content::Link { href, words, model } => {
+        Content::Link { href, within, words, model } => {
             html.push_str("<a class=\"key\"");
             attribute(html, "href", href);
             html.push('>');
             if model.is_some() {
                 let _ = write!(html, "<span class=\"swatch {swatch}\"></span>");
+            }
+            if let Some(within) = within {
+                html.push_str("<span class=\"within\">");
+                escape(html, within);
+                html.push_str("</span> / ");
             }
             escape(html, words);
             html.push_str("</a>");

@@ -51,12 +51,18 @@ pub fn Empty(
     #[prop(optional)]
     children: Option<Children>,
 ) -> impl IntoView {
+    let page = Page::expect();
+    let visitor = untrack(|| !page.signed_in());
+    let sign_in =
+        move || visitor.then(|| view! { <a class="button button-primary" href=sign_in_here()>"Sign in"</a> });
     view! {
         <div class="empty" data-testid="empty">
             <p>{words}</p>
-            {children.map(|c| view! { <div class="actions">{c()}</div> })}
+            {visitor.then(|| view! { <p class="quiet">"You see what is public: you are not signed in."</p> })}
+            {(visitor || children.is_some()).then(|| view! { <div class="actions">{sign_in()}{children.map(|c| c())}</div> })}
         </div>
     }
+    .into_any()
 }
 
 /// What the reader may not do: what it takes, and who can give it.
@@ -106,8 +112,8 @@ fn Administrators() -> impl IntoView {
     view! { <p data-testid="own-role">{own}{names}</p> }.into_any()
 }
 
-/// The page to sign in, and back here.
-fn sign_in_here() -> String {
+/// The address of the page to sign in, and back here.
+pub fn sign_in_here() -> String {
     let location = window().location();
     let here = [location.pathname(), location.search()].map(Result::unwrap_or_default).concat();
     let mut query = Query::default();

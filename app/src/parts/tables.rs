@@ -88,9 +88,10 @@ pub fn cell(row: &Row, column: &'static Column, figure_on_card: bool) -> AnyView
         Content::Words(words) => words.into_any(),
         Content::Figure(figure) => proved(&row.text("job"), figure),
         Content::Absent(why) => absent(why),
-        Content::Link { href, words, model } => {
+        Content::Link { href, within, words, model } => {
             let swatch = model.map(|model| super::swatch(Coloured::Model, &model));
-            view! { <a class="key" href=href>{swatch}{words}</a> }.into_any()
+            let within = within.map(|within| view! { <span class="within">{within}</span>" / " });
+            view! { <a class="key" href=href>{swatch}{within}{words}</a> }.into_any()
         }
         Content::Marks(marks) => marks.into_iter().enumerate().map(mark).collect_view().into_any(),
     };

@@ -7,6 +7,7 @@ pub mod colours;
 pub mod compare;
 pub mod copied;
 pub mod cursor;
+pub mod engine_words;
 pub mod estimate;
 pub mod filters;
 pub mod importing;

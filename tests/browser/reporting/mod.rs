@@ -30,6 +30,7 @@ async fn results_are_compared_explained_proved_and_shown_as_they_stood() {
     )
     .await;
     read_once(&browser).await;
+    named_and_marked(&browser).await;
     rows_stay(&browser, &measured).await;
     bound(&browser, &measured).await;
     compare(&browser).await;
@@ -45,6 +46,19 @@ async fn results_are_compared_explained_proved_and_shown_as_they_stood() {
     links::open_the_same_view(&browser, &measured).await;
     assert_eq!(browser.console_errors().await, Vec::<String>::new(), "errors in the browser's console");
     browser.close().await;
+}
+
+/// Numbers of the reference server are marked simulated wherever they stand, and a workload stands within its project.
+async fn named_and_marked(browser: &Browser) {
+    let within = "return Array.from(new Set(Array.from(document.querySelectorAll('[data-testid=result] .within')).map(w => w.textContent)))";
+    becomes(browser, "the project of every row", within, json!(["sizing"])).await;
+    let run = FAST.rsplit_once('/').expect("a run").0;
+    for path in ["/", &format!("/projects/{run}"), &format!("/projects/{FAST}")] {
+        visit(browser, path).await;
+        let marked = "return document.querySelector('.content .status[data-status=simulated]') !== null";
+        browser.until(&format!("{path} to say that its numbers are simulated"), marked).await;
+    }
+    visit(browser, "/reporting").await;
 }
 
 /// What came with the page is not asked for, and what it shows is read once: the stream goes on from where the session stood.

@@ -119,7 +119,7 @@ pub(super) fn line(row: &Row, by: &'static Column, scale: Memo<Option<Scale>>) -
     view! {
         <tr data-testid="entry" data-rank=row.text("rank") data-href=path.clone() tabindex="-1">
             <td class="number card-figure" data-label="Rank" title=why>{rank}</td>
-            <th scope="row" class="card-title"><a class="key" href=path.clone()>{swatch(Kind::Model, &row.text("model_code"))}{row.text("workload_code")}</a>{marks}</th>
+            <th scope="row" class="card-title"><a class="key" href=path.clone()>{swatch(Kind::Model, &row.text("model_code"))}{row.maybe_text("project_code").map(|project| view! { <span class="within" title=project.clone()>{project.clone()}</span>" / " })}{row.text("workload_code")}</a>{marks}</th>
             <td><span class="key">{framework(row)}</span></td>
             <td class="optional">{row.maybe_text("quantization").unwrap_or_else(|| ABSENT.into())}</td>
             <td title=server(row)>{tables::words(row, "gpu_name")}</td>

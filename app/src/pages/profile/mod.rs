@@ -29,9 +29,7 @@ pub fn Profile() -> impl IntoView {
     if !untrack(|| page.signed_in()) {
         return view! {
             <PageHead title="Visitor"/>
-            <Empty words="You see what is public. Sign in to see your organization's projects and to run benchmarks.">
-                <a class="button button-primary" href="/sign-in">"Sign in"</a>
-            </Empty>
+            <Empty words="Sign in to see your organization's projects and to run benchmarks."/>
         }
         .into_any();
     }

@@ -20,16 +20,16 @@ use crate::parts::states::{Empty, once_there};
 use crate::parts::{AsOf, AsOfButton, AsOfSlider, Copied, CopyMenu, ExportMenu, PageHead, Status, tables};
 use crate::row::Row;
 use crate::state::copied::{self, Form};
+use crate::state::engine_words::engine_words;
 use crate::state::filters::percent;
 use crate::state::live;
 
 /// The columns of a job that say what its run was started with.
-const FACTS: [&str; 8] = [
+const FACTS: [&str; 7] = [
     "model_code",
     "framework_code",
     "framework_version",
     "quantization",
-    "engine_args",
     "replicas",
     "gpus_per_replica",
     "tool_code",
@@ -77,7 +77,7 @@ pub fn Run(org: String, project: String, workload: String, run: String) -> impl 
     view! {
         <PageHead
             title
-            status=move || view! { <Status row=Signal::derive(move || runs.first().unwrap_or_default())/> }.into_any()
+            status=move || view! { <Status row=Signal::derive(move || marked(runs, jobs))/> }.into_any()
             meta=move || head_words(&jobs.all(), runs.first().as_ref()).into_any()
         >
             <AsOfButton as_of/>
@@ -102,6 +102,15 @@ pub fn not_there(as_of: AsOf, what: &'static str, key: &str) -> AnyView {
         .into_any();
     }
     super::unknown_key(what, key)
+}
+
+/// The run's row with what its jobs know: its numbers are simulated where theirs are.
+fn marked(runs: Rows, jobs: Rows) -> Row {
+    let mut row = runs.first().unwrap_or_default();
+    if jobs.rows.with(|jobs| jobs.iter().flatten().any(Row::is_simulated)) {
+        row.set("simulated", true);
+    }
+    row
 }
 
 fn head_words(jobs: &[Row], run: Option<&Row>) -> String {
@@ -147,7 +156,8 @@ fn Body(
         let mut job = jobs.first()?;
         job.0.retain(|column, _| FACTS.contains(&column.as_str()));
         let prompts = workloads.first().and_then(|w| w.maybe_text("prompt_source_code"));
-        Some((job, prompts.unwrap_or_else(|| "synthetic English".to_owned())))
+        let engine = jobs.rows.with(|jobs| engine_words(jobs.as_deref().unwrap_or_default()));
+        Some((job, engine, prompts.unwrap_or_else(|| "synthetic English".to_owned())))
     });
     // A click on a point opens its proof.
     let address = Address::here();
@@ -163,7 +173,7 @@ fn Body(
     let (of_throughput, of_latency) = (pick("output_tokens_per_second"), pick("ttft_p99_ms"));
     view! {
         <Steps jobs/>
-        {move || facts.get().map(|(job, prompts)| run_facts(&job, &prompts))}
+        {move || facts.get().map(|(job, engine, prompts)| run_facts(&job, engine, &prompts))}
         <div class="grid grid-charts">
             <div class="span-6">
                 <Chart title="Output throughput" unit="tok/s ↑" figure=throughput pick=of_throughput height="high" testid="chart-throughput" words="The first point appears when the first job reports its progress."/>
@@ -271,17 +281,9 @@ fn Steps(jobs: Rows) -> impl IntoView {
     }
 }
 
-/// What stands above a run's charts. `prompts` is the workload's prompt source.
-fn run_facts(job: &Row, prompts: &str) -> AnyView {
+/// What stands above a run's charts. `engine` are the arguments of its model servers, `prompts` its workload's prompt source.
+fn run_facts(job: &Row, engine: Option<String>, prompts: &str) -> AnyView {
     let quantization = job.maybe_text("quantization").map(|q| format!(" · {q}")).unwrap_or_default();
-    let engine =
-        job.value("engine_args").and_then(|v| v.as_object()).filter(|o| !o.is_empty()).map(|arguments| {
-            arguments
-                .iter()
-                .map(|(k, v)| format!("{k}={}", v.as_str().map_or_else(|| v.to_string(), str::to_owned)))
-                .collect::<Vec<_>>()
-                .join(" ")
-        });
     let count = job.whole("replicas").unwrap_or(1);
     let replicas = match job.whole("gpus_per_replica") {
         Some(gpus) if gpus > 0 => format!("{count} × {gpus} GPU{}", if gpus == 1 { "" } else { "s" }),
