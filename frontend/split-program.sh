@@ -18,7 +18,26 @@ rm "$parts/app.wasm"
 mv "$parts"/bound/* "$parts"
 rm -r "$parts/bound"
 find "$parts" -name '*.d.ts' -delete
-printf 'import init from "./app.js";\n\ninit();\n' >"$parts/boot.js"
+# The page is painted first: over a slow line the program would take most of what its style sheets need, and paint later.
+# Then everything comes side by side. A page that nobody sees is not painted: the program waits
+# for that no longer than 400 ms.
+modules=$(cd "$parts" && find . -name '*.js' | LC_ALL=C sort | sed 's/.*/"&"/' | paste -sd, -)
+cat >"$parts/boot.js" <<EOF
+const at = file => new URL(file, import.meta.url).href;
+const fetchAhead = (rel, href, more) => document.head.append(Object.assign(document.createElement("link"), { rel, href, ...more }));
+const fetchPart = href => fetchAhead("preload", href, { as: "fetch", type: "application/wasm", crossOrigin: "anonymous" });
+let begun = false;
+const begin = () => {
+  if (begun) return;
+  begun = true;
+  fetchPart(at("./app_bg.wasm"));
+  for (const file of [$modules]) fetchAhead("modulepreload", at(file));
+  for (const part of document.querySelectorAll("meta[name=program-part]")) fetchPart(part.content);
+  import("./app.js").then(program => program.default());
+};
+new PerformanceObserver(begin).observe({ type: "paint", buffered: true });
+setTimeout(begin, 400);
+EOF
 
 # wasm-bindgen took the names of functions out of the main part.
 find "$parts" -name '*.wasm' ! -name app_bg.wasm -exec perl frontend/strip-names.pl {} +
@@ -43,11 +62,7 @@ awk -v folder="/$folder/" '
   END { if (began) print "}"; else { print "split-program: the loader names no parts" > "/dev/stderr"; exit 1 } }
 ' "$TRUNK_STAGING_DIR/$folder/__wasm_split.js" >"$TRUNK_STAGING_DIR/parts.json"
 
-head="<link rel=\"preload\" href=\"/$folder/app_bg.wasm\" as=\"fetch\" type=\"application/wasm\" crossorigin=\"anonymous\">"
-for module in $(cd "$TRUNK_STAGING_DIR/$folder" && find . -name '*.js' | LC_ALL=C sort | cut -c3-); do
-  head="$head<link rel=\"modulepreload\" href=\"/$folder/$module\">"
-done
-head="$head<script type=\"module\" src=\"/$folder/boot.js\"></script>"
+head="<script type=\"module\" src=\"/$folder/boot.js\"></script>"
 awk -v head="$head" 'BEGIN { RS = "\001" } {
   gsub(/<link[^>]*benchtrail-frontend-[^>]*>/, "")
   gsub(/<link[^>]*\/snippets\/[^>]*>/, "")

@@ -1,7 +1,7 @@
 //! The page: built files from one folder, from this origin, under a strict policy.
 //!
 //! Every path that is not a file is the page itself (`index.html`), so that a deep link opens what it names. With it go
-//! the part of the program that the address needs, and for whoever is signed in what the program asks first.
+//! the names of the part of the program that the address needs, and for whoever is signed in what the program asks first.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -141,13 +141,14 @@ impl Index {
         Self { policy: HeaderValue::from_str(&policy).expect("base64 and ASCII"), html, parts }
     }
 
-    /// The page at an address, with the links to its part of the program, and the answers that go along.
+    /// The page at an address, with the names of its part of the program, which its first file fetches once the page is
+    /// painted, and the answers that go along.
     fn at(&self, path: &str, answers: Option<String>) -> Response {
         let files = events::first_page::part(path).and_then(|part| self.parts.get(part));
         let links: String = files
             .into_iter()
             .flatten()
-            .map(|file| format!("<link rel=\"preload\" href=\"{file}\" as=\"fetch\" type=\"application/wasm\" crossorigin=\"anonymous\">"))
+            .map(|file| format!("<meta name=\"program-part\" content=\"{file}\">"))
             .collect();
         let mut html = self.html.replacen("</head>", &format!("{links}</head>"), 1);
         if let Some(head) = events::first_page::head(path) {
