@@ -88,6 +88,19 @@ pub struct Held {
     pub value_checked: bool,
 }
 
+/// Works every event's hash and path out again, and gives the last checkpoint that they lead to: its position, and the key
+/// that signed it, hexadecimal.
+///
+/// # Errors
+/// [`Doubt::Event`] for the first that does not lead there, [`Doubt::Empty`] where there is none.
+pub fn lead_to(proofs: &[Proof]) -> Result<(i64, String), Doubt> {
+    for proof in proofs {
+        proof.verify().map_err(|error| Doubt::Event { position: proof.event.position, error })?;
+    }
+    let last = proofs.iter().map(|p| &p.checkpoint).max_by_key(|c| c.position).ok_or(Doubt::Empty)?;
+    Ok((last.position, hexadecimal::encode(&last.public_key)))
+}
+
 impl ProofFile {
     /// Works every hash out again: each event's leaf from its content, each path to its checkpoint's root, each link of the
     /// chain to its event. The signature of the checkpoints is for whoever has the public key from elsewhere.
@@ -98,9 +111,7 @@ impl ProofFile {
         if self.format != FORMAT {
             return Err(Doubt::Format(self.format.clone()));
         }
-        for proof in &self.proofs {
-            proof.verify().map_err(|error| Doubt::Event { position: proof.event.position, error })?;
-        }
+        let (checkpoint, key) = lead_to(&self.proofs)?;
         for link in &self.chain {
             let found = self.proofs.iter().any(|p| {
                 p.event.position == link.position && hexadecimal::encode(&p.event.hash) == link.hash
@@ -110,14 +121,7 @@ impl ProofFile {
             }
         }
         let value_checked = self.check_value()?;
-        let last =
-            self.proofs.iter().map(|p| &p.checkpoint).max_by_key(|c| c.position).ok_or(Doubt::Empty)?;
-        Ok(Held {
-            events: self.proofs.len(),
-            checkpoint: last.position,
-            key: hexadecimal::encode(&last.public_key),
-            value_checked,
-        })
+        Ok(Held { events: self.proofs.len(), checkpoint, key, value_checked })
     }
 
     /// Works the figure out again, where the summary alone gives it.

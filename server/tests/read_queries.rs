@@ -328,6 +328,8 @@ async fn as_of_takes_a_time_as_well_as_a_position() {
     let before = read.rows(&ada, "v_benchmark_results", "as_of=2020-01-01").await;
     assert!(before.is_empty(), "nothing was there then");
     assert_eq!(read.ask(&ada, "v_benchmark_results", "as_of=soon", &[]).await.0, 400);
+    let (status, _, body) = read.ask(&ada, "v_benchmark_results", "as_of=9999-12-31T00:00:00Z", &[]).await;
+    assert!(status == 400 && body.contains("yet to come"), "{body}");
 }
 
 /// Queries as a client might write them, well and badly.

@@ -163,4 +163,17 @@ async fn a_figures_proof_holds_without_the_log_and_not_once_it_is_changed() {
     let (status, text) = checked(&file, &["--key", &"ab".repeat(32)]).await;
     assert_eq!(status.code(), Some(3), "{text}");
     assert!(text.contains("not trusted"), "{text}");
+
+    // The report of the whole run has the events of every chain.
+    let run = job.rsplit_once('/').expect("a job's key").0.replacen("job/", "", 1);
+    let mut report: Value = admin.get(&format!("/api/report/{run}")).await.ok();
+    std::fs::write(&path, report.to_string()).expect("written");
+    let verify = ["verify", "--proof", path.to_str().expect("UTF-8")];
+    let (status, text) = plane.command_on("postgres://nobody@127.0.0.1:1/none", &verify).await;
+    assert!(status.success() && text.contains("The events of the report of run/"), "{text}");
+    report["proofs"][0]["event"]["actor"]["id"] = "somebody else".into();
+    std::fs::write(&path, report.to_string()).expect("written");
+    let (status, text) = plane.command_on("postgres://nobody@127.0.0.1:1/none", &verify).await;
+    assert_eq!(status.code(), Some(3), "{text}");
+    assert!(text.contains("does not hold"), "{text}");
 }

@@ -44,10 +44,10 @@ pub struct TextOptions {
     #[arg(long, default_value_t = 0.0, value_parser = parse_not_negative, help_heading = "Text")]
     pub temperature: f64,
     /// Input tokens to aim at: samples the prompts by length, or sets the length of made-up ones.
-    #[arg(long, alias = "isl", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Text")]
+    #[arg(long, visible_alias = "isl", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Text")]
     pub input_sequence_length: Option<u32>,
     /// Output tokens to ask for; a prompt's expected_output_tokens overrides it.
-    #[arg(long, alias = "osl", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Text")]
+    #[arg(long, visible_alias = "osl", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Text")]
     pub output_sequence_length: Option<u32>,
     /// Words per token of the model's tokenizer, for lengths in tokens.
     #[arg(long, default_value_t = WORDS_PER_TOKEN, value_parser = parse_positive, conflicts_with = "calibrate", help_heading = "Text")]

@@ -200,6 +200,16 @@ pub fn parse_json<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Failure>
             "send a JSON object; {} for no arguments",
         ));
     }
+    // Taken by their places, arguments would mean what the order of our fields is.
+    if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{')
+        && serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
+    {
+        return Err(Failure::unprocessable(
+            "bad_arguments",
+            "the body is JSON, but not an object",
+            "send a JSON object with the arguments by their names; {} for none",
+        ));
+    }
     serde_json::from_slice(bytes).map_err(|error| {
         // The first thing that does not fit may stand before the place where it stops being JSON.
         match serde_json::from_slice::<IgnoredAny>(bytes) {
@@ -225,6 +235,13 @@ mod tests {
     fn code<T: DeserializeOwned>(text: &str) -> (u16, String) {
         let failure = parse_json::<T>(text.as_bytes()).err().expect("it is refused");
         (failure.status.as_u16(), failure.error.code)
+    }
+
+    #[test]
+    fn arguments_have_names() {
+        for text in ["[]", " [\"x\", \"y\", 1]", "null", "1", "\"x\""] {
+            assert_eq!(code::<CancelRun>(text), (422, "bad_arguments".into()), "{text:?}");
+        }
     }
 
     #[test]

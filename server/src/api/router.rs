@@ -342,7 +342,7 @@ mod tests {
             "\n## Views\n\n`GET /api/<view>`, in PostgREST's dialect. `as_of=<position or time>` answers as things stood \
              then, to those who may see them now. Results keep every version of a row. Of jobs, runs, scenarios, doubts and \
              telemetry in short, what has changed since is folded again from the log: at most 1,000 rows of a table, so \
-             ask with a filter by project, workload, run or job where more was going on. A position that is not there yet \
+             ask with a filter by project, workload, run or job where more was going on. A position or a time that is not there yet \
              is refused (`position_ahead`), as is `as_of` on a view that cannot answer it (`no_history`).\n\n\
              | View | `as_of` |\n| --- | --- |\n",
         );

@@ -171,9 +171,11 @@ impl AuthError {
         };
         match self {
             Self::Denied(denied) => denied.api_error(),
-            Self::WrongCredentials => {
-                say("wrong_credentials", "check both; `benchtrail user create` makes an account")
-            }
+            Self::WrongCredentials => say(
+                "wrong_credentials",
+                "check both (the first account's are in first-sign-in.txt, in the data folder); `benchtrail user \
+                     create` makes an account",
+            ),
             Self::Throttled { retry_after_s } => {
                 say("throttled", &format!("wait {retry_after_s} seconds, then try once more"))
             }

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
-use events::proof_file::{Held, ProofFile};
+use events::merkle::Proof;
+use events::proof_file::{Held, ProofFile, lead_to};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::DirArgs;
@@ -131,7 +133,8 @@ pub struct Verify {
     /// Accept only checkpoints signed with this public key (hexadecimal). May be given several times.
     #[arg(long = "key", value_name = "HEX", value_parser = public_key)]
     keys: Vec<[u8; 32]>,
-    /// Check a figure's proof instead, as the page saved it: alone, without a log or a database.
+    /// Check a figure's proof instead, as the page saved it, or the events of a run's report in JSON: alone, without a log
+    /// or a database.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "to", "checkpoint"])]
     proof: Option<PathBuf>,
     /// Print the report as JSON.
@@ -167,15 +170,19 @@ impl Verify {
     /// Checks a saved proof: content, paths, signatures and, where the summary gives it, the figure itself.
     fn check_proof(&self, path: &Path) -> anyhow::Result<ExitCode> {
         let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-        let file: ProofFile = serde_json::from_str(&text)
-            .with_context(|| format!("{} does not hold a proof that the page saved", path.display()))?;
-        let held = file.check().map_err(|doubt| doubt.to_string()).and_then(|held| {
-            let mut checkpoints = file.proofs.iter().map(|proof| &proof.checkpoint);
-            match checkpoints.find_map(|checkpoint| log::signature_fault(checkpoint, &self.keys)) {
-                Some(fault) => Err(fault),
-                None => Ok(held),
-            }
-        });
+        if let Ok(report) = serde_json::from_str::<ReportProofs>(&text) {
+            return self.check_report(&report);
+        }
+        let file: ProofFile = serde_json::from_str(&text).with_context(|| {
+            format!(
+                "{} holds neither a figure's proof, as the page saves it, nor a run's report (GET /api/report/RUN, as JSON)",
+                path.display()
+            )
+        })?;
+        let held = file
+            .check()
+            .map_err(|doubt| doubt.to_string())
+            .and_then(|held| self.signed(&file.proofs).map(|()| held));
         let fits = held.is_ok();
         if self.json {
             let report = json!({
@@ -191,6 +198,37 @@ impl Verify {
             say_proved(&file, &held, !self.keys.is_empty());
         }
         Ok(if fits { ExitCode::SUCCESS } else { ExitCode::from(DOES_NOT_FIT) })
+    }
+
+    /// Checks the events of a run's report: content, paths and signatures.
+    fn check_report(&self, report: &ReportProofs) -> anyhow::Result<ExitCode> {
+        let held = lead_to(&report.proofs)
+            .map_err(|doubt| doubt.to_string())
+            .and_then(|held| self.signed(&report.proofs).map(|()| held));
+        if self.json {
+            let (checkpoint, key) = held.clone().ok().unzip();
+            let answer = json!({
+                "fits": held.is_ok(), "events": report.proofs.len(), "checkpoint": checkpoint, "key": key,
+                "fault": held.as_ref().err(),
+            });
+            println!("{}", serde_json::to_string_pretty(&answer)?);
+        } else {
+            match &held {
+                Err(fault) => println!("The report of {} does not hold: {fault}", report.run_key),
+                Ok((checkpoint, key)) => {
+                    println!("The events of the report of {} hold.", report.run_key);
+                    say_signed(report.proofs.len(), *checkpoint, key, !self.keys.is_empty());
+                    println!("  its figures are not worked out again: save a figure's own proof for that");
+                }
+            }
+        }
+        Ok(if held.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(DOES_NOT_FIT) })
+    }
+
+    /// Whether every checkpoint that events lead to is signed, and by a key that is trusted.
+    fn signed(&self, proofs: &[Proof]) -> Result<(), String> {
+        let mut checkpoints = proofs.iter().map(|proof| &proof.checkpoint);
+        checkpoints.find_map(|checkpoint| log::signature_fault(checkpoint, &self.keys)).map_or(Ok(()), Err)
     }
 
     fn options(&self) -> anyhow::Result<VerifyOptions> {
@@ -284,10 +322,7 @@ fn say_proved(file: &ProofFile, held: &Result<Held, String>, trusted: bool) {
         Err(fault) => println!("The proof of {} of {} does not hold: {fault}", file.metric, file.result),
         Ok(held) => {
             println!("The proof holds: {} of {} is {value}.", file.metric, file.result);
-            println!("  {} events lead to the checkpoint at position {}", held.events, held.checkpoint);
-            let whose =
-                if trusted { "a key you gave" } else { "its own key; compare it with one you trust (--key)" };
-            println!("  signed by {}, {whose}", held.key);
+            say_signed(held.events, held.checkpoint, &held.key, trusted);
             if !held.value_checked {
                 println!(
                     "  the figure takes more than the summary: its events are proved, the arithmetic is not"
@@ -295,6 +330,20 @@ fn say_proved(file: &ProofFile, held: &Result<Held, String>, trusted: bool) {
             }
         }
     }
+}
+
+/// Says which checkpoint events lead to, and who signed it.
+fn say_signed(events: usize, checkpoint: i64, key: &str, trusted: bool) {
+    let whose = if trusted { "a key you gave" } else { "its own key; compare it with one you trust (--key)" };
+    println!("  {events} events lead to the checkpoint at position {checkpoint}");
+    println!("  signed by {key}, {whose}");
+}
+
+/// What is checked of a run's report.
+#[derive(Deserialize)]
+struct ReportProofs {
+    run_key: String,
+    proofs: Vec<Proof>,
 }
 
 /// A verification's report as JSON.
@@ -316,8 +365,12 @@ fn say_verified(report: &VerifyReport) {
         None => {
             let kept = if report.external_checkpoint { ", and the checkpoint kept elsewhere" } else { "" };
             println!(
-                "The log fits: {} events (positions {} to {}) and {} checkpoints{kept}.",
-                report.events, report.from, report.to, report.checkpoints
+                "The log fits: {} events (positions {} to {}) and {} checkpoint{}{kept}.",
+                report.events,
+                report.from,
+                report.to,
+                report.checkpoints,
+                if report.checkpoints == 1 { "" } else { "s" }
             );
         }
         Some(fault) => println!("The log does not fit at position {}: {}", fault.position, fault.what),

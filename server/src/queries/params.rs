@@ -7,6 +7,7 @@ use events::Timestamp;
 use super::QueryError;
 use super::grammar::{self, Node};
 use super::past;
+use crate::clock;
 use crate::projections::views::ViewDef;
 use crate::projections::{Column, Kind};
 
@@ -195,6 +196,14 @@ fn as_of(view: &ViewDef, value: &str) -> Result<(Option<i64>, Option<Timestamp>)
         ));
     }
     if let Some(time) = time(value) {
+        if time > clock::now() {
+            // What is answered now would be another answer then.
+            return Err(QueryError::new(
+                "position_ahead",
+                format!("as_of is {time}, which is yet to come"),
+                "ask for a time that has passed, or leave as_of out for what is so now",
+            ));
+        }
         return Ok((None, Some(time)));
     }
     let position = value.parse::<i64>().ok().filter(|n| *n >= 0).ok_or_else(|| {
