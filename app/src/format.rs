@@ -161,7 +161,9 @@ pub fn day(ms: f64, now_ms: f64) -> String {
 
 /// When the day began, UTC, as a query's condition has it: `2026-11-29T00:00:00Z`.
 pub fn midnight(ms: f64) -> String {
-    at(ms).map_or_else(String::new, |t| format!("{}T00:00:00Z", t.date()))
+    at(ms).map_or_else(String::new, |t| {
+        format!("{}-{:02}-{:02}T00:00:00Z", t.year(), u8::from(t.month()), t.day())
+    })
 }
 
 /// `Sunday 29 November 2026, 20:41 UTC`.

@@ -10,7 +10,7 @@ use crate::browser::{in_turns, now_ms};
 use crate::format::{ABSENT, ago, count, long_moment, maybe, moment};
 use crate::metrics::column;
 use crate::parts::states::{Empty, once_there, when_there};
-use crate::parts::{PageHead, Status, server_state, swatch, tables};
+use crate::parts::{PageHead, Status, further_marks, server_state, swatch, tables};
 use crate::row::Row;
 use crate::state::board::CATEGORIES;
 use crate::state::colours::Kind;
@@ -216,7 +216,7 @@ fn ended_table(jobs: &[Row], results: Rows, now: RwSignal<f64>) -> AnyView {
                     <a class="key" href=row.job_path()>{swatch(Kind::Model, &row.text("model_code"))}{row.text("scenario_code")}</a>
                 </th>
                 <td class="clip">
-                    <a class="key quiet" href=row.run_path() title=row.run_key()>{row.run_key()}</a>
+                    <a class="key quiet" href=row.run_path() title=row.run_key()><span class="within">{row.text("project_code")}</span>{format!(" / {} / {}", row.text("workload_code"), row.text("run_number"))}</a>
                 </td>
                 <td class="card-figure" data-label="Status">
                     <Status row=Signal::derive(move || result.get().unwrap_or_else(|| shown.clone()))/>
@@ -266,11 +266,7 @@ fn flagged(results: &[Row], doubts: Rows, now: RwSignal<f64>) -> AnyView {
         .map(|row| {
             let rules = row.list("flags").iter().map(|r| r.replace('_', " ")).collect::<Vec<_>>().join(", ");
             let words = if rules.is_empty() { "doubted".to_owned() } else { rules };
-            let further = row
-                .further_marks()
-                .into_iter()
-                .map(|mark| view! { " "<span class="status" data-status=mark>{mark}</span> })
-                .collect_view();
+            let further = further_marks(row);
             let ended = row.millis("finished_at");
             let job = row.text("job");
             let message = move || {

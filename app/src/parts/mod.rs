@@ -80,9 +80,16 @@ pub fn Status(
         >
             {move || row.with(crate::state::live::status_words)}
         </span>
-        {move || row.with(Row::further_marks).into_iter().map(|mark| view! { " "<span class="status" data-status=mark>{mark}</span> }).collect_view()}
+        {move || row.with(further_marks)}
     }
     .into_any()
+}
+
+/// What else is to be known of a result beside its status: marks with words.
+pub fn further_marks(row: &Row) -> Vec<AnyView> {
+    let mark =
+        |mark: &'static str| view! { " "<span class="status" data-status=mark>{mark}</span> }.into_any();
+    row.further_marks().into_iter().map(mark).collect()
 }
 
 /// A server's state: a mark and a word.

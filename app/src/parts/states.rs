@@ -53,13 +53,11 @@ pub fn Empty(
 ) -> impl IntoView {
     let page = Page::expect();
     let visitor = untrack(|| !page.signed_in());
-    let sign_in =
-        move || visitor.then(|| view! { <a class="button button-primary" href=sign_in_here()>"Sign in"</a> });
     view! {
         <div class="empty" data-testid="empty">
             <p>{words}</p>
-            {visitor.then(|| view! { <p class="quiet">"You see what is public: you are not signed in."</p> })}
-            {(visitor || children.is_some()).then(|| view! { <div class="actions">{sign_in()}{children.map(|c| c())}</div> })}
+            {visitor.then(|| view! { <p><a class="button button-primary" href=sign_in_here()>"Sign in"</a>" You see what is public."</p> })}
+            {children.map(|c| view! { <div class="actions">{c()}</div> })}
         </div>
     }
     .into_any()
