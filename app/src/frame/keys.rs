@@ -6,40 +6,6 @@ use wasm_bindgen::JsCast;
 use crate::browser::route::{NavigateOptions, use_location, use_navigate};
 use crate::browser::table_rows;
 
-const KEYS: [(&str, &[(&str, &str)]); 4] = [
-    (
-        "Anywhere",
-        &[
-            ("/ or Ctrl K", "jump to any key"),
-            ("Esc", "close the drawer or this list"),
-            ("t", "light or dark"),
-            ("?", "these keys"),
-        ],
-    ),
-    (
-        "Go to",
-        &[
-            ("g d", "dashboard"),
-            ("g p", "projects"),
-            ("g r", "reporting"),
-            ("g m", "monitoring"),
-            ("g l", "leaderboard"),
-            ("g h", "hardware"),
-            ("g c", "catalogue"),
-            ("g a", "audit"),
-        ],
-    ),
-    ("In tables", &[("j k", "next row, row before"), ("Enter", "open the row")]),
-    (
-        "In Reporting",
-        &[
-            ("x", "pick the row for comparison"),
-            ("b", "pin the row as the baseline"),
-            ("c", "go to the comparison"),
-        ],
-    ),
-];
-
 /// Whether the keyboard is in a field.
 pub fn is_typing() -> bool {
     document().active_element().is_some_and(|element| {
@@ -132,17 +98,8 @@ pub fn Keys() -> impl IntoView {
     });
     view! {
         <Show when=move || shown.get()>
-            <div class="dialog" role="dialog" aria-modal="true" aria-labelledby="keys-title" data-testid="keys">
-                <div class="section-head">
-                    <h2 id="keys-title">"Keys"</h2>
-                    <div class="actions">
-                        <button type="button" class="button button-quiet" data-testid="close-keys" node_ref=close on:click=move |_| shown.set(false)>"Close"</button>
-                    </div>
-                </div>
-                {KEYS.map(|(group, keys)| {
-                    let keys = keys.iter().map(|(key, what)| view! { <dt><kbd>{*key}</kbd></dt><dd>{*what}</dd> });
-                    view! { <h3>{group}</h3><dl class="definitions">{keys.collect_view()}</dl> }
-                }).collect_view()}
+            <div class="dialog" role="dialog" aria-modal="true" aria-label="Keys" data-testid="keys">
+                <super::LazyKeys shown close/>
             </div>
         </Show>
     }

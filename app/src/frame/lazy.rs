@@ -3,12 +3,15 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::time::Duration;
 
+use leptos::html::Button;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use wasm_split_helpers::{SplitLoaderError, wasm_split};
 
+use super::key_list;
 use crate::browser::api::Trouble;
 use crate::drawer::{Shown, show as show_drawer};
 use crate::pages;
@@ -91,6 +94,12 @@ fn load_drawer() -> Result<fn(Shown) -> AnyView, SplitLoaderError> {
     Ok(show_drawer)
 }
 
+/// The list of keys.
+#[wasm_split(details, fallible)]
+fn load_keys() -> Result<fn(RwSignal<bool>, NodeRef<Button>) -> AnyView, SplitLoaderError> {
+    Ok(key_list::show)
+}
+
 /// A part of the program that did not come.
 fn not_loaded() -> Trouble {
     Trouble::of_page(
@@ -108,6 +117,33 @@ pub fn warm(load: fn() -> Loading) {
     });
 }
 
+/// What builds something, once its part of the program is there.
+type Builder = Rc<dyn Fn() -> AnyView>;
+
+/// Loads what builds it.
+type Load = Rc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Builder, SplitLoaderError>>>>>;
+
+/// Something whose part of the program may have to be loaded first; `coming` stands there meanwhile.
+fn later(load: Load, coming: fn() -> AnyView) -> AnyView {
+    let load = StoredValue::new_local(load);
+    let show = RwSignal::new_local(None::<Result<Builder, ()>>);
+    let fetch = move || {
+        show.set(None);
+        let loading = load.with_value(|load| load());
+        spawn_local(async move {
+            let loaded = loading.await.map_err(|_| ());
+            show.try_set(Some(loaded));
+        });
+    };
+    fetch();
+    (move || match show.get() {
+        Some(Ok(show)) => untrack(|| show()),
+        Some(Err(())) => trouble_view(&not_loaded(), fetch),
+        None => coming(),
+    })
+    .into_any()
+}
+
 /// A page whose part of the program may have to be loaded first.
 #[component]
 pub fn Lazy(
@@ -117,20 +153,11 @@ pub fn Lazy(
     #[prop(default = Key::default())]
     key: Key,
 ) -> impl IntoView {
-    let show = RwSignal::new(None::<Result<Show, ()>>);
-    let fetch = move || {
-        show.set(None);
-        spawn_local(async move {
-            let loaded = load().await.map_err(|_| ());
-            show.try_set(Some(loaded));
-        });
-    };
-    fetch();
-    move || match show.get() {
-        Some(Ok(show)) => untrack(|| show(&key)),
-        Some(Err(())) => trouble_view(&not_loaded(), fetch),
-        None => view! { <Coming/> }.into_any(),
-    }
+    let load: Load = Rc::new(move || {
+        let key = key.clone();
+        Box::pin(async move { load().await.map(|show| Rc::new(move || show(&key)) as Builder) })
+    });
+    later(load, || view! { <Coming/> }.into_any())
 }
 
 /// What the drawer shows, loaded first where it must be.
@@ -139,20 +166,27 @@ pub fn LazyDrawer(
     /// What it shows.
     shown: Shown,
 ) -> impl IntoView {
-    let show = RwSignal::new(None::<Result<fn(Shown) -> AnyView, ()>>);
-    let fetch = move || {
-        show.set(None);
-        spawn_local(async move {
-            let loaded = load_drawer().await.map_err(|_| ());
-            show.try_set(Some(loaded));
-        });
-    };
-    fetch();
-    move || match show.get() {
-        Some(Ok(show)) => untrack(|| show(shown.clone())),
-        Some(Err(())) => trouble_view(&not_loaded(), fetch),
-        None => view! { <Skeleton lines=4/> }.into_any(),
-    }
+    let load: Load = Rc::new(move || {
+        let shown = shown.clone();
+        Box::pin(
+            async move { load_drawer().await.map(|show| Rc::new(move || show(shown.clone())) as Builder) },
+        )
+    });
+    later(load, || view! { <Skeleton lines=4/> }.into_any())
+}
+
+/// The list of keys, loaded first where it must be.
+#[component]
+pub fn LazyKeys(
+    /// Whether it is shown: to close it.
+    shown: RwSignal<bool>,
+    /// Where its button to close it will be.
+    close: NodeRef<Button>,
+) -> impl IntoView {
+    let load: Load = Rc::new(move || {
+        Box::pin(async move { load_keys().await.map(|show| Rc::new(move || show(shown, close)) as Builder) })
+    });
+    later(load, || view! { <Skeleton lines=4/> }.into_any())
 }
 
 /// How long the first page has the line for itself.

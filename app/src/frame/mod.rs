@@ -1,6 +1,7 @@
 //! The frame around every page: rail, top bar, content, drawer; and the routes.
 
 mod bar;
+mod key_list;
 mod keys;
 mod lazy;
 mod rail;
@@ -19,7 +20,7 @@ pub use bar::{DRAWER_KEYS, drawer_href};
 pub use keys::is_typing;
 pub use lazy::LazyDrawer;
 
-use lazy::{Lazy, Loading};
+use lazy::{Lazy, LazyKeys, Loading};
 
 /// The whole page.
 #[component]
