@@ -36,9 +36,11 @@ pub async fn asked_for_nothing_missing(browser: &Browser) {
 
 /// Nothing is wider than the window.
 pub async fn fits_the_window(browser: &Browser, path: &str) {
-    let wide =
-        browser.run("return document.documentElement.scrollWidth - window.innerWidth", json!([])).await;
-    assert!(wide.as_i64().unwrap_or(0) <= 0, "{path} scrolls sideways by {wide} pixels");
+    let wide = "const by = document.documentElement.scrollWidth - innerWidth;
+        const out = [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth);
+        return by > 0 ? [by, ...out.slice(-5).map(e => `${e.tagName}.${e.className} ${e.textContent.slice(0, 40)}`)] : null";
+    let wide = browser.run(wide, json!([])).await;
+    assert!(wide.is_null(), "{path} scrolls sideways, by pixels and because of {wide}");
 }
 
 /// Presses a key on the page.
