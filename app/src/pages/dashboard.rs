@@ -216,7 +216,7 @@ fn ended_table(jobs: &[Row], results: Rows, now: RwSignal<f64>) -> AnyView {
                     <a class="key" href=row.job_path()>{swatch(Kind::Model, &row.text("model_code"))}{row.text("scenario_code")}</a>
                 </th>
                 <td class="clip">
-                    <a class="key quiet" href=row.run_path() title=row.run_key()><span class="within">{row.text("project_code")}</span>{format!(" / {} / {}", row.text("workload_code"), row.text("run_number"))}</a>
+                    <a class="key quiet names" href=row.run_path() title=row.run_key()><span class="within">{row.text("project_code")}</span><span class="cut">{format!(" / {}", row.text("workload_code"))}</span><span>{format!(" / {}", row.text("run_number"))}</span></a>
                 </td>
                 <td class="card-figure" data-label="Status">
                     <Status row=Signal::derive(move || result.get().unwrap_or_else(|| shown.clone()))/>
