@@ -94,9 +94,12 @@ fn load_drawer() -> Result<fn(Shown) -> AnyView, SplitLoaderError> {
     Ok(show_drawer)
 }
 
+/// Builds the list of keys.
+type ShowKeys = fn(RwSignal<bool>, NodeRef<Button>) -> AnyView;
+
 /// The list of keys.
 #[wasm_split(details, fallible)]
-fn load_keys() -> Result<fn(RwSignal<bool>, NodeRef<Button>) -> AnyView, SplitLoaderError> {
+fn load_keys() -> Result<ShowKeys, SplitLoaderError> {
     Ok(key_list::show)
 }
 
@@ -120,8 +123,11 @@ pub fn warm(load: fn() -> Loading) {
 /// What builds something, once its part of the program is there.
 type Builder = Rc<dyn Fn() -> AnyView>;
 
-/// Loads what builds it.
-type Load = Rc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Builder, SplitLoaderError>>>>>;
+/// What loads it.
+type Arriving = Pin<Box<dyn Future<Output = Result<Builder, SplitLoaderError>>>>;
+
+/// Begins to load what builds it.
+type Load = Rc<dyn Fn() -> Arriving>;
 
 /// Something whose part of the program may have to be loaded first; `coming` stands there meanwhile.
 fn later(load: Load, coming: fn() -> AnyView) -> AnyView {
