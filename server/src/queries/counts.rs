@@ -182,7 +182,7 @@ impl<'q> Bounded<'q> {
             let n = statement.number(stretch);
             statement.sql.push_str(&format!(" and stretch {sign} {n}"));
         }
-        statement.conditions(&self.others);
+        statement.conditions(self.others.iter().copied());
         statement.sql.push(')');
         for stretch in &self.cut {
             statement.sql.push_str(" + (select count(*) from ");
@@ -241,17 +241,6 @@ fn start(kind: Kind, stretch: i64) -> Option<String> {
 }
 
 impl Statement {
-    fn number(&mut self, number: i64) -> String {
-        format!("${}::text::bigint", self.bind(Value::Text(Some(number.to_string()))))
-    }
-
-    fn conditions(&mut self, nodes: &[&Node<'_>]) {
-        for node in nodes {
-            self.sql.push_str(" and ");
-            self.condition(node);
-        }
-    }
-
     /// Rows that some conditions leave, of the kinds that others leave: there are few kinds, and indexes have the figures
     /// with the kinds.
     fn within_kinds(
@@ -263,7 +252,7 @@ impl Statement {
     ) {
         self.sql.push_str(&format!("read.{} where ", kinds.rows.name));
         self.visible(visibility);
-        self.conditions(conditions);
+        self.conditions(conditions.iter().copied());
         self.of_kinds(kinds, visibility, of_kinds);
     }
 
@@ -274,7 +263,7 @@ impl Statement {
         }
         self.sql.push_str(&format!(" and kind_no in (select kind_no from read.{} where ", kinds.counts.name));
         self.visible(visibility);
-        self.conditions(conditions);
+        self.conditions(conditions.iter().copied());
         self.sql.push(')');
     }
 }

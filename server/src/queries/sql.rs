@@ -177,12 +177,9 @@ pub(super) fn changed_since(
     statement
         .sql
         .push_str(&format!(" and first_position <= ${n}::text::bigint and position > ${n}::text::bigint"));
-    for node in filter {
-        statement.sql.push_str(" and ");
-        statement.condition(node);
-    }
-    let n = statement.bind(Value::Text(Some(limit.to_string())));
-    statement.sql.push_str(&format!(" limit ${n}::text::bigint"));
+    statement.conditions(filter.iter().copied());
+    let n = statement.number(limit);
+    statement.sql.push_str(&format!(" limit {n}"));
     statement
 }
 
@@ -190,6 +187,19 @@ impl Statement {
     pub(super) fn bind(&mut self, value: Value) -> usize {
         self.values.push(value);
         self.values.len()
+    }
+
+    /// A whole number, as it is written where it stands.
+    pub(super) fn number(&mut self, number: i64) -> String {
+        format!("${}::text::bigint", self.bind(Value::Text(Some(number.to_string()))))
+    }
+
+    /// Conditions besides those that stand already.
+    pub(super) fn conditions<'n, 'v: 'n>(&mut self, nodes: impl IntoIterator<Item = &'n Node<'v>>) {
+        for node in nodes {
+            self.sql.push_str(" and ");
+            self.condition(node);
+        }
     }
 
     fn order(&mut self, orders: &[(&Column, Direction)]) {
@@ -210,12 +220,12 @@ impl Statement {
 
     pub(super) fn limits(&mut self, query: &Query<'_>) {
         if let Some(limit) = query.limit {
-            let n = self.bind(Value::Text(Some(limit.to_string())));
-            self.sql.push_str(&format!(" limit ${n}::text::bigint"));
+            let n = self.number(limit);
+            self.sql.push_str(&format!(" limit {n}"));
         }
         if query.offset > 0 {
-            let n = self.bind(Value::Text(Some(query.offset.to_string())));
-            self.sql.push_str(&format!(" offset ${n}::text::bigint"));
+            let n = self.number(query.offset);
+            self.sql.push_str(&format!(" offset {n}"));
         }
     }
 
@@ -228,15 +238,10 @@ impl Statement {
         self.sql.push_str(" where ");
         self.visible(visibility);
         if let (Some(position), Some(History::Versions(_))) = (query.as_of, view.history) {
-            let n = self.bind(Value::Text(Some(position.to_string())));
-            self.sql.push_str(&format!(
-                " and valid_from <= ${n}::text::bigint and (valid_to is null or valid_to > ${n}::text::bigint)"
-            ));
+            let n = self.number(position);
+            self.sql.push_str(&format!(" and valid_from <= {n} and (valid_to is null or valid_to > {n})"));
         }
-        for node in &query.filter {
-            self.sql.push_str(" and ");
-            self.condition(node);
-        }
+        self.conditions(&query.filter);
     }
 
     /// The condition that the reader may see a row.
