@@ -9,6 +9,7 @@ mod append;
 mod calibration;
 mod catalogue;
 mod error;
+mod kept;
 pub(crate) mod load;
 mod nudge;
 mod quota_index;

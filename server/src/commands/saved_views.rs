@@ -6,15 +6,12 @@ use events::api::{CommandReply, RemoveView, SaveView};
 use events::saved_view::{SHARED, stream};
 use serde_json::json;
 
-use super::append::{Maker, NotAppended, append};
-use super::{CommandError, RequestMeta, load, reply};
+use super::append::Maker;
+use super::{CommandError, RequestMeta, kept, reply};
 use crate::auth::{Caller, Principal};
 use crate::domain::Refusal;
 use crate::domain::saved_view::{self, SavedView};
-use crate::log::Expected;
 use crate::state::AppState;
-
-const TRIES: u32 = 8;
 
 /// Saves a view. Keys in the answer: `saved_view`, `view_code`.
 ///
@@ -63,20 +60,9 @@ async fn change(
     let caller = principal.require(if shared { Role::Member } else { Role::Viewer })?;
     let key = stream(&caller.org, if shared { SHARED } else { &caller.user }, code);
     let maker = Maker::of(principal, command, &meta);
-    let keys = |position| reply(position, [("saved_view", json!(key)), ("view_code", json!(code))]);
-    for _ in 0..TRIES {
-        let recorded = load::stream(&state.log, &key).await?;
-        let view = SavedView::load(&recorded)?;
-        let events = decide(&view, &caller)?;
-        if events.is_empty() {
-            return Ok(keys(recorded.last().map_or(0, |last| last.position)));
-        }
-        let write = maker.write(key.clone(), Expected::Exact(view.version), &events, 0)?;
-        match append(&state.log, vec![write]).await {
-            Ok(position) => return Ok(keys(position)),
-            Err(NotAppended::Moved(_)) => {}
-            Err(NotAppended::Error(error)) => return Err(error),
-        }
-    }
-    Err(CommandError::contended(&code))
+    let position = kept::change(&state.log, &maker, &key, code, |recorded| {
+        Ok(decide(&SavedView::load(recorded)?, &caller)?)
+    })
+    .await?;
+    Ok(reply(position, [("saved_view", json!(key)), ("view_code", json!(code))]))
 }

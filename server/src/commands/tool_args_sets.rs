@@ -7,15 +7,12 @@ use events::keys::check_code;
 use events::tool_args::stream;
 use serde_json::json;
 
-use super::append::{Maker, NotAppended, append};
-use super::{CommandError, RequestMeta, catalogue, load, reply};
+use super::append::Maker;
+use super::{CommandError, RequestMeta, catalogue, kept, reply};
 use crate::auth::Principal;
 use crate::domain::tool_args_set::{ToolArgsSet, Wanted};
 use crate::domain::{Refusal, saved_view};
-use crate::log::Expected;
 use crate::state::AppState;
-
-const TRIES: u32 = 8;
 
 /// Saves a set, or puts another in its place. Keys in the answer: `tool_args_set`, `set_code`.
 ///
@@ -66,20 +63,8 @@ async fn change(
     decide: impl Fn(&ToolArgsSet) -> Result<Vec<Event>, Refusal>,
 ) -> Result<CommandReply, CommandError> {
     let key = stream(org, tool, code);
-    let keys = |position| reply(position, [("tool_args_set", json!(key)), ("set_code", json!(code))]);
-    for _ in 0..TRIES {
-        let recorded = load::stream(&state.log, &key).await?;
-        let set = ToolArgsSet::load(&recorded)?;
-        let events = decide(&set)?;
-        if events.is_empty() {
-            return Ok(keys(recorded.last().map_or(0, |last| last.position)));
-        }
-        let write = maker.write(key.clone(), Expected::Exact(set.version), &events, 0)?;
-        match append(&state.log, vec![write]).await {
-            Ok(position) => return Ok(keys(position)),
-            Err(NotAppended::Moved(_)) => {}
-            Err(NotAppended::Error(error)) => return Err(error),
-        }
-    }
-    Err(CommandError::contended(&code))
+    let position =
+        kept::change(&state.log, maker, &key, code, |recorded| Ok(decide(&ToolArgsSet::load(recorded)?)?))
+            .await?;
+    Ok(reply(position, [("tool_args_set", json!(key)), ("set_code", json!(code))]))
 }

@@ -19,8 +19,6 @@ const MAX_PAGE: usize = 500;
 pub struct SavedView {
     /// What it is now; nothing before it was saved and after it was removed.
     pub saved: Option<Saved>,
-    /// The version of its stream; 0 for one that never was.
-    pub version: i64,
 }
 
 /// What a saved view holds.
@@ -39,9 +37,8 @@ impl SavedView {
     /// # Errors
     /// An event cannot be read.
     pub fn load(events: &[Recorded]) -> Result<Self, LoadError> {
-        let mut view = Self { saved: None, version: 0 };
+        let mut view = Self { saved: None };
         for recorded in events {
-            view.version = recorded.version;
             match decode(recorded)? {
                 Event::ViewSaved(ViewSaved { name, page, query }) => {
                     view.saved = Some(Saved { by: recorded.actor.id.clone(), name, page, query });
@@ -143,7 +140,7 @@ mod tests {
     fn of(user: &str) -> SavedView {
         let saved =
             Saved { by: user.into(), name: "Fast".into(), page: "/reporting".into(), query: "sort=a".into() };
-        SavedView { saved: Some(saved), version: 1 }
+        SavedView { saved: Some(saved) }
     }
 
     #[test]
@@ -166,7 +163,7 @@ mod tests {
 
     #[test]
     fn what_was_removed_is_not_there_and_free_again() {
-        let gone = SavedView { saved: None, version: 2 };
+        let gone = SavedView { saved: None };
         assert_eq!(gone.remove("fast", "ann", Role::Member).unwrap_err().code, "view_not_found");
         assert_eq!(gone.save("Fast", "/audit", "", "bob", Role::Member).map(|e| e.len()), Ok(1));
     }

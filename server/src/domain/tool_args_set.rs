@@ -18,8 +18,6 @@ use crate::resolve::check_tool_args;
 pub struct ToolArgsSet {
     /// What it is now; nothing before it was saved and after it was removed.
     pub saved: Option<ToolArgsSetSaved>,
-    /// The version of its stream; 0 for one that never was.
-    pub version: i64,
 }
 
 /// What a set is to hold.
@@ -39,9 +37,8 @@ impl ToolArgsSet {
     /// # Errors
     /// An event cannot be read.
     pub fn load(events: &[Recorded]) -> Result<Self, LoadError> {
-        let mut set = Self { saved: None, version: 0 };
+        let mut set = Self { saved: None };
         for recorded in events {
-            set.version = recorded.version;
             match decode(recorded)? {
                 Event::ToolArgsSetSaved(saved) => set.saved = Some(saved),
                 Event::ToolArgsSetRemoved(_) => set.saved = None,
@@ -125,7 +122,7 @@ mod tests {
         set.save(wanted, "metrumbench-llm", &tool())
     }
 
-    const NONE: ToolArgsSet = ToolArgsSet { saved: None, version: 0 };
+    const NONE: ToolArgsSet = ToolArgsSet { saved: None };
 
     #[test]
     fn a_set_holds_only_what_the_tool_knows_with_its_types() {
@@ -149,7 +146,7 @@ mod tests {
         let events = save(&NONE, json!({"mode": "chat"})).unwrap();
         let [Event::ToolArgsSetSaved(saved)] = events.as_slice() else { panic!("{events:?}") };
         assert_eq!(saved.name, "Slow servers");
-        let set = ToolArgsSet { saved: Some(saved.clone()), version: 1 };
+        let set = ToolArgsSet { saved: Some(saved.clone()) };
         assert_eq!(save(&set, json!({"mode": "chat"})), Ok(vec![]));
         assert_eq!(save(&set, json!({"mode": "completion"})).map(|events| events.len()), Ok(1));
         assert_eq!(set.remove("slow").map(|events| events.len()), Ok(1));
