@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use super::{Facts, TelemetryFacts};
 use crate::domain::Job;
+use crate::resolve::SERVED_MODEL;
 
 /// The arguments that say by which name a server has the model.
-const SERVED_NAMES: &[&str] = &["served_model_name", "alias"];
+const SERVED_NAMES: &[&str] = &[SERVED_MODEL, "alias"];
 
 /// Fewer succeeded requests than this are a smoke test, not a measurement.
 const ENOUGH_REQUESTS: u64 = 100;

@@ -44,7 +44,7 @@ pub const DEFAULT_JOB_TIMEOUT_S: u32 = 4 * 3600;
 
 /// Tool arguments that the control plane uses itself instead of passing them on.
 const JOB_TIMEOUT: &str = "job_timeout_seconds";
-const SERVED_MODEL: &str = "served_model_name";
+pub(crate) const SERVED_MODEL: &str = "served_model_name";
 /// For tools that count tokens themselves: the tokenizer's name; the model's code unless it is set.
 const TOKENIZER: &str = "tokenizer";
 
