@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use common::Cluster;
 use sqlx::{AssertSqlSafe, PgConnection};
+use tokio::task::JoinHandle;
 
 /// Appends one event to a new stream `stream-N`, at position N, as prepared on a log whose end is position N - 1.
 fn append(position: i64) -> String {
@@ -52,18 +53,33 @@ fn code(result: Result<bool, sqlx::Error>) -> String {
     error.as_database_error().and_then(|error| error.code()).unwrap_or_default().into_owned()
 }
 
+/// Two batches under way: the first has written and is not committed, the second has its turn and waits at the head.
+struct UnderWay {
+    cluster: Cluster,
+    first: PgConnection,
+    /// The second's answer, with its connection.
+    next: JoinHandle<(Result<bool, sqlx::Error>, PgConnection)>,
+    watcher: PgConnection,
+}
+
+impl UnderWay {
+    async fn begin() -> Self {
+        let cluster = Cluster::start().await;
+        cluster.database("bt").await;
+        let (mut first, mut second) = (cluster.connect("bt").await, cluster.connect("bt").await);
+        let mut watcher = cluster.connect("bt").await;
+
+        run(&mut first, "begin").await;
+        assert!(ask(&mut first, &append(1)).await.unwrap());
+        let next = tokio::spawn(async move { (ask(&mut second, &append(2)).await, second) });
+        somebody_waits(&mut watcher, "transactionid").await;
+        Self { cluster, first, next, watcher }
+    }
+}
+
 #[tokio::test]
 async fn the_next_batch_writes_before_the_one_before_it_is_committed_and_commits_after_it() {
-    let cluster = Cluster::start().await;
-    cluster.database("bt").await;
-    let (mut first, mut second) = (cluster.connect("bt").await, cluster.connect("bt").await);
-    let mut watcher = cluster.connect("bt").await;
-
-    run(&mut first, "begin").await;
-    assert!(ask(&mut first, &append(1)).await.unwrap());
-    let next = tokio::spawn(async move { (ask(&mut second, &append(2)).await, second) });
-    // It has its turn, and waits at the head for the transaction of the first.
-    somebody_waits(&mut watcher, "transactionid").await;
+    let UnderWay { cluster: _cluster, mut first, next, mut watcher } = UnderWay::begin().await;
     assert_eq!(number(&mut watcher, "select count(*) from events").await, 0, "seen before it was committed");
     run(&mut first, "commit").await;
     let (appended, _) = next.await.unwrap();
@@ -74,15 +90,7 @@ async fn the_next_batch_writes_before_the_one_before_it_is_committed_and_commits
 
 #[tokio::test]
 async fn a_batch_whose_predecessor_is_taken_back_leaves_nothing_and_its_turn_goes_with_its_connection() {
-    let cluster = Cluster::start().await;
-    cluster.database("bt").await;
-    let (mut first, mut second) = (cluster.connect("bt").await, cluster.connect("bt").await);
-    let mut watcher = cluster.connect("bt").await;
-
-    run(&mut first, "begin").await;
-    assert!(ask(&mut first, &append(1)).await.unwrap());
-    let next = tokio::spawn(async move { (ask(&mut second, &append(2)).await, second) });
-    somebody_waits(&mut watcher, "transactionid").await;
+    let UnderWay { cluster: _cluster, mut first, next, mut watcher } = UnderWay::begin().await;
     run(&mut first, "rollback").await;
     let (refused, second) = next.await.unwrap();
     assert_eq!(code(refused), "BT002");

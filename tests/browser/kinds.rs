@@ -9,23 +9,14 @@ use support::browser::{Browser, DESKTOP};
 use support::control_plane::ControlPlane;
 use support::live::Live;
 
-use crate::pages::{becomes, settle, visit};
+use crate::pages::{becomes, set_field, settle, visit};
 
 /// Sets a field of a workload's card as a person would: only what can be chosen.
 async fn set(browser: &Browser, card: usize, testid: &str, value: &str) {
     let field = format!(
         "document.querySelectorAll('[data-testid=workload-card]')[{card}]?.querySelector('[data-testid=\"{testid}\"]')"
     );
-    let there = format!(
-        "const e = {field}; return !!e && (e.tagName !== 'SELECT' || Array.from(e.options).some(o => o.value === {}))",
-        json!(value)
-    );
-    browser.until(&format!("{testid} to offer {value}"), &there).await;
-    let script = format!(
-        "const e = {field}; e.focus(); e.value = arguments[0]; \
-         for (const kind of ['input', 'change']) e.dispatchEvent(new Event(kind, {{bubbles: true}}))"
-    );
-    browser.run(&script, json!([value])).await;
+    set_field(browser, &field, testid, value).await;
 }
 
 /// Presses something in a workload's card, once it is there.

@@ -43,6 +43,20 @@ pub async fn fits_the_window(browser: &Browser, path: &str) {
     assert!(wide.is_null(), "{path} scrolls sideways, by pixels and because of {wide}");
 }
 
+/// Sets the field that an expression finds as a person would: only what can be chosen, and once it is offered.
+pub async fn set_field(browser: &Browser, field: &str, testid: &str, value: &str) {
+    let there = format!(
+        "const e = {field}; return !!e && (e.tagName !== 'SELECT' || Array.from(e.options).some(o => o.value === {}))",
+        json!(value)
+    );
+    browser.until(&format!("{testid} to offer {value}"), &there).await;
+    let script = format!(
+        "const e = {field}; e.focus(); e.value = arguments[0]; \
+         for (const kind of ['input', 'change']) e.dispatchEvent(new Event(kind, {{bubbles: true}}))"
+    );
+    browser.run(&script, json!([value])).await;
+}
+
 /// Presses a key on the page.
 pub async fn press(browser: &Browser, key: &str) {
     let script = "window.dispatchEvent(new KeyboardEvent('keydown', {key: arguments[0], bubbles: true}))";

@@ -4,21 +4,12 @@ use serde_json::json;
 use support::browser::{Browser, DESKTOP};
 use support::control_plane::ControlPlane;
 
-use crate::pages::{becomes, visit};
+use crate::pages::{becomes, set_field, visit};
 
 /// Sets a field as a person would, once it offers that.
 async fn set(browser: &Browser, testid: &str, value: &str) {
     let field = format!("document.querySelector('[data-testid=\"{testid}\"]')");
-    let there = format!(
-        "const e = {field}; return !!e && (e.tagName !== 'SELECT' || Array.from(e.options).some(o => o.value === {}))",
-        json!(value)
-    );
-    browser.until(&format!("{testid} to offer {value}"), &there).await;
-    let script = format!(
-        "const e = {field}; e.focus(); e.value = arguments[0]; \
-         for (const kind of ['input', 'change']) e.dispatchEvent(new Event(kind, {{bubbles: true}}))"
-    );
-    browser.run(&script, json!([value])).await;
+    set_field(browser, &field, testid, value).await;
 }
 
 #[tokio::test]
