@@ -14,7 +14,7 @@ use crate::blobs::{BlobError, Blobs};
 use crate::config::Config;
 use crate::ingest::Rejections;
 use crate::live::Hub;
-use crate::log::{Log, LogConfig, LogError};
+use crate::log::{FLUSH_AS_WRITTEN, Log, LogConfig, LogError};
 use crate::plant::NatsEndpoints;
 use crate::projections::{self, ProjectionError};
 use crate::secrets::{Keys, SecretsError};
@@ -154,9 +154,7 @@ async fn pool_of(
     read_only: bool,
 ) -> Result<PgPool, OpenError> {
     let mut settings = vec![("role", role), ("timezone", "UTC"), ("statement_timeout", "60s")];
-    if read_only {
-        settings.push(("default_transaction_read_only", "on"));
-    }
+    settings.push(if read_only { ("default_transaction_read_only", "on") } else { FLUSH_AS_WRITTEN });
     let options = PgConnectOptions::from_str(database_url).map_err(OpenError::DatabaseUrl)?.options(settings);
     let pool = PgPoolOptions::new()
         .max_connections(most)

@@ -277,6 +277,47 @@ async fn a_database_that_stays_away_is_reported_and_the_log_recovers_by_itself()
 }
 
 #[tokio::test]
+async fn a_stream_whose_first_batch_came_to_nothing_is_not_mistaken_for_the_one_that_took_its_number() {
+    let mut cluster = Cluster::start_with(&["fsync=off"]).await;
+    cluster.database("bt").await;
+    let config = LogConfig { give_up_after: Duration::from_millis(200), ..cluster.config("bt") };
+    let log = Log::open(config).await.unwrap();
+    append(&log, "a", 0..1).await;
+
+    // The batch that makes the stream `lost` waits for the head when the database is killed.
+    let mut connection = cluster.connect("bt").await;
+    let mut holder = connection.begin().await.unwrap();
+    sqlx::raw_sql("select * from log_lock_head()").execute(&mut *holder).await.unwrap();
+    let asked = request("lost", Expected::Any, events(1..2));
+    let waiting = {
+        let (log, asked) = (log.clone(), asked.clone());
+        tokio::spawn(async move { log.append(asked).await })
+    };
+    let mut watcher = cluster.connect("bt").await;
+    let waits = "select exists (select from pg_stat_activity where application_name = 'benchtrail-appender' \
+                 and wait_event_type = 'Lock')";
+    tokio::time::timeout(Duration::from_secs(20), async {
+        while !sqlx::query_scalar::<_, bool>(waits).fetch_one(&mut watcher).await.unwrap() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await
+    .expect("the batch is under way");
+    cluster.kill();
+    assert!(matches!(waiting.await.unwrap(), Err(LogError::Unavailable(_))));
+    cluster.restart().await;
+
+    append(&log, "other", 2..3).await;
+    let AppendOutcome::Appended { events, .. } = log.append(asked).await.unwrap() else {
+        panic!("not appended");
+    };
+    assert_eq!(events[0].version, 1, "it is the first event of its stream");
+    let all = read_and_check(&log).await;
+    let streams: Vec<&str> = all.iter().map(|event| event.stream.as_str()).collect();
+    assert_eq!(streams, [stream("a"), stream("other"), stream("lost")].each_ref().map(|key| key.as_str()));
+}
+
+#[tokio::test]
 async fn a_lost_connection_after_the_commit_is_answered_as_appended() {
     // A proxy cannot be had cheaply; ending the appender's session while the commit waits for its flush gives the same:
     // the commit may or may not have happened, and the answer must be the truth.

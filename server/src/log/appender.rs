@@ -150,6 +150,7 @@ impl Appender {
             ("enable_seqscan", "off"),
             ("plan_cache_mode", "force_generic_plan"),
             ("jit", "off"),
+            database::FLUSH_AS_WRITTEN,
             ("lock_timeout", "5s"),
             ("statement_timeout", "15s"),
             ("idle_in_transaction_session_timeout", "15s"),
@@ -192,7 +193,7 @@ impl Appender {
                 // A partition that is missing is made on connecting.
                 Meaning::Lost | Meaning::Passing | Meaning::NoPartition => {
                     tracing::warn!(%error, "the append did not go through; trying again");
-                    self.forget_connections();
+                    self.start_anew();
                     batch = self.patience(batch, &error, misses).await;
                     misses += 1;
                 }
@@ -204,7 +205,7 @@ impl Appender {
                     return;
                 }
                 Meaning::Content => {
-                    self.forget_connections();
+                    self.start_anew();
                     for waiting in batch.drain(..) {
                         let reason = format!("the database refused the event: {error}");
                         waiting.answer(AppendOutcome::Rejected { reason });
@@ -214,10 +215,13 @@ impl Appender {
         }
     }
 
-    /// Starts anew with the next try: fresh connections, and the head as the database has it.
-    fn forget_connections(&mut self) {
+    /// Starts anew with the next try: fresh connections, and the head and the streams as the database has them. A batch
+    /// that was under way when its connection was lost may never be committed, and with it the streams that it made,
+    /// whose numbers then go to others.
+    fn start_anew(&mut self) {
         self.idle.clear();
         self.head = None;
+        self.streams = StreamCache::default();
     }
 
     /// Waits a little before the next try; once the database has been gone for too long, tells the callers.

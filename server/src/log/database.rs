@@ -42,6 +42,10 @@ pub(super) fn timestamp(bytes: [u8; 8]) -> Result<Timestamp, TimestampError> {
     Timestamp::from_micros(i64::from_be_bytes(bytes).saturating_add(PG_EPOCH_MICROS))
 }
 
+/// For connections that write much: what they write goes to the disk as they write it, instead of all of it when a checkpoint
+/// flushes its files, for which an append would wait.
+pub(crate) const FLUSH_AS_WRITTEN: (&str, &str) = ("backend_flush_after", "256kB");
+
 /// Options of every connection of the log.
 pub(super) fn connect_options(config: &LogConfig, name: &str) -> Result<PgConnectOptions, LogError> {
     let options = PgConnectOptions::from_str(&config.database_url)?.application_name(name);

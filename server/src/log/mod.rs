@@ -35,6 +35,7 @@ use read::Reader;
 
 pub use archive::{Archive, Manifest, archive_range, archive_sealed};
 pub use checkpoint::EVERY as CHECKPOINT_EVERY;
+pub(crate) use database::FLUSH_AS_WRITTEN;
 pub use error::LogError;
 pub use request::{
     AppendOutcome, AppendRequest, Expected, MAX_REQUEST_BYTES, MAX_REQUEST_EVENTS, Placed, StreamWrite,

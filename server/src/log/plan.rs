@@ -15,7 +15,8 @@ use super::rows::EventRow;
 /// Most streams remembered; beyond it the memory is emptied and fills again.
 const MOST_STREAMS: usize = 200_000;
 
-/// What is known of streams: true when it was learnt, and since then a version can only have grown.
+/// What is known of streams: true when it was learnt or once what is under way is committed, and since then a version can
+/// only have grown. Where something under way came to nothing, its streams are looked up anew or all are forgotten.
 #[derive(Debug, Default)]
 pub(super) struct StreamCache(HashMap<StreamKey, StreamState>);
 
