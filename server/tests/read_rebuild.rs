@@ -13,8 +13,8 @@ use events::keys::StreamKey;
 use events::project::ProjectVisibility;
 use reading::{Read, Story, event, person};
 use serde_json::json;
-use server::projections::rebuild::rebuild;
-use server::projections::{ProjectionError, ProjectionState, registry};
+use server::projections::rebuild::{Differing, rebuild, rebuild_with};
+use server::projections::{ProjectionError, ProjectionState, ProjectionStatus, registry};
 use tokio_util::sync::CancellationToken;
 
 /// Several projects, one of them private for a while, so that every kind of row and change is there.
@@ -98,6 +98,14 @@ async fn a_changed_row_is_found_and_the_views_do_not_flip() {
         reports[0].tables.iter().filter(|t| !t.equal).map(|t| t.table.as_str()).collect();
     assert_eq!(unequal, ["benchmark_results"]);
     assert!(!reports[0].flipped);
+
+    // Asked to, a rebuild puts what the log gives in its place.
+    let stop = CancellationToken::new();
+    let reports =
+        rebuild_with(&read.pool, &read.log, Some("results"), Differing::Replace, &stop).await.unwrap();
+    assert!(reports[0].flipped && !reports[0].equal(), "{reports:#?}");
+    let reports = rebuild(&read.pool, &read.log, Some("results"), &stop).await.unwrap();
+    assert!(reports[0].flipped && reports[0].equal(), "{reports:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -254,15 +262,15 @@ async fn tables_that_another_version_filled_are_rebuilt_at_start() {
     Story::default().tell(&read).await;
     let head = read.settle().await;
     read.stop.cancel();
-    let sql = "update read.projections set code_version = 0 where name = 'results'";
+    let sql = "update read.projections set code_version = 0";
     cluster.execute("outdated", sql).await.unwrap();
     let stop = CancellationToken::new();
     let again = server::projections::start(read.pool.clone(), read.log.clone(), stop.clone()).await.unwrap();
     let upgraded = async {
         loop {
             let status = again.status();
-            let results = status.projections.iter().find(|p| p.name == "results");
-            if results.is_some_and(|p| p.generation == 2 && p.state == ProjectionState::Live) {
+            let flipped = |p: &ProjectionStatus| p.generation == 2 && p.state == ProjectionState::Live;
+            if !status.projections.is_empty() && status.projections.iter().all(flipped) {
                 return;
             }
             let _ = again.wait_for(head + 1, std::time::Duration::from_millis(100)).await;
@@ -270,5 +278,39 @@ async fn tables_that_another_version_filled_are_rebuilt_at_start() {
     };
     tokio::time::timeout(std::time::Duration::from_secs(60), upgraded).await.unwrap();
     assert_eq!(read.rows(&person("acme", "ada"), "v_benchmark_results", "").await.len(), 2);
+
+    // What comes after the flip is folded by the process that led while the tables were another version's.
+    Story { project: "later".into(), ..Story::default() }.tell(&read).await;
+    let head = read.log.head().await.unwrap().position;
+    again.wait_for(head, std::time::Duration::from_secs(20)).await.unwrap();
+    assert_eq!(read.rows(&person("acme", "ada"), "v_benchmark_results", "").await.len(), 4);
     stop.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_tables_are_another_versions_the_views_of_the_others_keep_up_and_theirs_say_so() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "update").await;
+    Story::default().tell(&read).await;
+    read.settle().await;
+    // As in another process' update: nobody rebuilds them here, for this one leads already.
+    let sql = "update read.projections set code_version = 0 where name = 'results'";
+    cluster.execute("update", sql).await.unwrap();
+    let rebuilding = async {
+        while !read.projections.status().projections.iter().any(|p| p.state == ProjectionState::Rebuilding) {
+            let beyond = i64::MAX;
+            let _ = read.projections.wait_for(beyond, std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), rebuilding).await.unwrap();
+    let head = Story { project: "later".into(), ..Story::default() }.tell(&read).await;
+    let ada = person("acme", "ada");
+    let prefer = format!("at-least={head}");
+    let (status, _, body) = read.ask(&ada, "v_projects", "", &[("prefer", &prefer)]).await;
+    assert_eq!(status, 200, "{body}");
+    assert!(body.contains("later"), "{body}");
+    let (status, _, body) = read.ask(&ada, "v_benchmark_results", "", &[("prefer", &prefer)]).await;
+    assert_eq!(status, 503, "{body}");
+    assert!(body.contains("rebuilt after an update"), "{body}");
+    assert_eq!(read.rows(&ada, "v_benchmark_results", "").await.len(), 2, "the old tables are still shown");
 }

@@ -151,12 +151,27 @@ async fn a_figures_proof_holds_without_the_log_and_not_once_it_is_changed() {
     };
     let (status, text) = checked(&file, &[]).await;
     assert!(status.success(), "{text}");
-    assert!(text.contains("The proof holds") && !text.contains("the arithmetic is not"), "{text}");
+    assert!(text.contains("The proof holds"), "{text}");
 
     let faster = ProofFile { value: file.value.map(|value| value / 2.0), ..file.clone() };
     let (status, text) = checked(&faster, &[]).await;
     assert_eq!(status.code(), Some(3), "{text}");
     assert!(text.contains("ttft_p50_ms"), "{text}");
+    // Without the event that has the figures any figure would do.
+    let metrics = file.chain.iter().position(|link| link.link == "metrics").expect("a link");
+    let mut without = faster.clone();
+    let at = without.chain.remove(metrics).position;
+    without.proofs.retain(|proof| proof.event.position != at);
+    let (status, text) = checked(&without, &[]).await;
+    assert_eq!(status.code(), Some(3), "{text}");
+    assert!(text.contains("no event here holds figures"), "{text}");
+    // What takes more than the summary is never called checked.
+    let metric = "cost_per_million_output_tokens_usd";
+    let unit = events::metrics::metric(metric).expect("a metric").unit.to_owned();
+    let cost = ProofFile { metric: metric.to_owned(), value: Some(0.001), unit, ..file.clone() };
+    let (status, text) = checked(&cost, &[]).await;
+    assert_eq!(status.code(), Some(4), "{text}");
+    assert!(text.contains("NOT CHECKED"), "{text}");
     let mut rewritten = file.clone();
     rewritten.proofs[0].event.actor.id = "somebody else".to_owned();
     assert_eq!(checked(&rewritten, &[]).await.0.code(), Some(3));

@@ -95,13 +95,18 @@ pub(super) fn CheckProof(
             </div>
         }
         .into_any(),
-        Check::Holds(Held { events, checkpoint, key, .. }) => view! {
+        Check::Holds(Held { events, checkpoint, key, figures_at, value_checked }) => view! {
             <div data-testid="proof-holds">
                 <p>
                     <span class="status" data-status="completed">"holds"</span>
                     " "
                     <span class="quiet">{format!("{events} events lead to the checkpoint at position {}", count(checkpoint))}</span>
                 </p>
+                <p>{if value_checked {
+                    format!("the figure follows from the summary at position {}", count(figures_at))
+                } else {
+                    "the figure takes more than the summary: its events are proved, the arithmetic is not".to_owned()
+                }}</p>
                 <p class="meta">"signed by "<span class="key" title=key.clone()>{short_hash(&key)}</span></p>
             </div>
         }

@@ -29,7 +29,8 @@ Start here:
                                       a one-time token for `benchtrail-agent enrol`
   benchtrail verify                   is the log what it was?
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 (verify) the log does not fit.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 (verify) the log or the proof does not fit, 4 (verify --proof) the events
+hold but do not give the figure by themselves.
 Environment: DATABASE_URL and NATS_URL name services of your own; RUST_LOG sets the log's detail (default: info).")]
 pub struct Cli {
     #[command(subcommand)]

@@ -14,12 +14,15 @@ use super::DirArgs;
 use super::locate::Located;
 use crate::config::archive_dir;
 use crate::log::{self, VerifyOptions, VerifyReport};
+use crate::projections::rebuild::Differing;
 use crate::projections::{rebuild, registry};
 use crate::seed::{self, Seeded};
 use crate::state::AppState;
 
 /// The exit code of `verify` when something does not fit.
 const DOES_NOT_FIT: u8 = 3;
+/// What `verify --proof` exits with where the events hold, and the figure takes more than they say.
+const NOT_WORKED_OUT: u8 = 4;
 
 /// Creates or upgrades the tables.
 pub async fn migrate(args: &DirArgs) -> anyhow::Result<ExitCode> {
@@ -52,7 +55,7 @@ pub async fn seed_catalogue(state: &AppState) -> anyhow::Result<Seeded> {
 /// Make every view again from the log, with no downtime, and prove that the rows are the same.
 ///
 /// The new tables are filled beside the live ones; the views flip in one transaction, and only when every rebuilt row
-/// equals the live one (or the code that fills them has changed).
+/// equals the live one (or the code that fills them has changed). Exits with 1 where rows differ and were not replaced.
 #[derive(Debug, Args)]
 pub struct Rebuild {
     #[command(flatten)]
@@ -60,6 +63,9 @@ pub struct Rebuild {
     /// Rebuild only this projection.
     #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(projection_names()))]
     projection: Option<String>,
+    /// Let the rebuilt rows take the live ones' place although they differ: the log is the truth.
+    #[arg(long)]
+    replace: bool,
     /// Print the report as JSON.
     #[arg(long)]
     json: bool,
@@ -75,7 +81,8 @@ impl Rebuild {
         let done = async {
             let state = located.open(&self.dir.dir).await?;
             let only = self.projection.as_deref();
-            let reports = rebuild::rebuild(&state.pool, &state.log, only, &state.stop).await;
+            let differing = if self.replace { Differing::Replace } else { Differing::Refused };
+            let reports = rebuild::rebuild_with(&state.pool, &state.log, only, differing, &state.stop).await;
             state.stop.cancel();
             anyhow::Ok(reports?)
         }
@@ -87,8 +94,8 @@ impl Rebuild {
         } else {
             reports.iter().for_each(say_rebuilt);
         }
-        let equal = reports.iter().all(rebuild::RebuildReport::equal);
-        Ok(if equal { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        let flipped = reports.iter().all(|report| report.flipped);
+        Ok(if flipped { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 
@@ -108,6 +115,14 @@ fn say_rebuilt(report: &rebuild::RebuildReport) {
         println!(
             "  {:<40} {verdict}  {} rows live, {} rebuilt, sha256 {}",
             table.table, table.rows_live, table.rows_rebuilt, table.sha256_rebuilt
+        );
+    }
+    if !report.flipped {
+        println!(
+            "  The live tables are not what the log gives, and are still shown. Once you have looked into it (the rebuilt \
+             ones are kept in the schema `read`, generation {}, until the next rebuild), put the log's in their place: \
+             benchtrail rebuild --projection {} --replace",
+            report.to_generation, report.projection
         );
     }
 }
@@ -134,7 +149,7 @@ pub struct Verify {
     #[arg(long = "key", value_name = "HEX", value_parser = public_key)]
     keys: Vec<[u8; 32]>,
     /// Check a figure's proof instead, as the page saved it, or the events of a run's report in JSON: alone, without a log
-    /// or a database.
+    /// or a database. Exits with 4 where the events hold, but a figure takes more than they say.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "to", "checkpoint"])]
     proof: Option<PathBuf>,
     /// Print the report as JSON.
@@ -190,6 +205,7 @@ impl Verify {
                 "events": held.as_ref().ok().map(|held| held.events),
                 "checkpoint": held.as_ref().ok().map(|held| held.checkpoint),
                 "key": held.as_ref().ok().map(|held| held.key.clone()),
+                "figures_at": held.as_ref().ok().map(|held| held.figures_at),
                 "value_checked": held.as_ref().ok().map(|held| held.value_checked),
                 "fault": held.as_ref().err(),
             });
@@ -197,7 +213,11 @@ impl Verify {
         } else {
             say_proved(&file, &held, !self.keys.is_empty());
         }
-        Ok(if fits { ExitCode::SUCCESS } else { ExitCode::from(DOES_NOT_FIT) })
+        Ok(match &held {
+            Err(_) => ExitCode::from(DOES_NOT_FIT),
+            Ok(held) if !held.value_checked => ExitCode::from(NOT_WORKED_OUT),
+            Ok(_) => ExitCode::SUCCESS,
+        })
     }
 
     /// Checks the events of a run's report: content, paths and signatures.
@@ -320,14 +340,19 @@ fn say_proved(file: &ProofFile, held: &Result<Held, String>, trusted: bool) {
     let value = file.value.map_or_else(|| "no value".to_owned(), |value| format!("{value} {}", file.unit));
     match held {
         Err(fault) => println!("The proof of {} of {} does not hold: {fault}", file.metric, file.result),
-        Ok(held) => {
+        Ok(held) if held.value_checked => {
             println!("The proof holds: {} of {} is {value}.", file.metric, file.result);
+            println!("  by the summary at position {}", held.figures_at);
             say_signed(held.events, held.checkpoint, &held.key, trusted);
-            if !held.value_checked {
-                println!(
-                    "  the figure takes more than the summary: its events are proved, the arithmetic is not"
-                );
-            }
+        }
+        Ok(held) => {
+            println!("The events behind {} of {} hold.", file.metric, file.result);
+            say_signed(held.events, held.checkpoint, &held.key, trusted);
+            println!(
+                "  NOT CHECKED: that it is {value}. This figure takes more than the summary at position {}: prices, telemetry or \
+                 a third-party tool's own arithmetic. `benchtrail rebuild` works all of them out from the log",
+                held.figures_at
+            );
         }
     }
 }

@@ -47,9 +47,20 @@ pub struct Status {
 }
 
 impl Status {
-    /// The position that every projection has reached.
+    /// The position that every projection has reached which follows the log. One that is rebuilt after an update of the
+    /// program stands still until then, see [`Status::rebuilding`].
     pub fn position(&self) -> i64 {
-        self.projections.iter().map(|p| p.position).min().unwrap_or(0)
+        let following = self.projections.iter().filter(|p| p.state != ProjectionState::Rebuilding);
+        following.map(|p| p.position).min().unwrap_or(0)
+    }
+
+    /// The first of these projections that is being rebuilt, and stands still before `position`.
+    pub fn rebuilding(&self, names: &[&str], position: i64) -> Option<&ProjectionStatus> {
+        self.projections.iter().find(|p| {
+            p.state == ProjectionState::Rebuilding
+                && p.position < position
+                && names.contains(&p.name.as_str())
+        })
     }
 
     /// Whether some events could not be folded.
@@ -80,7 +91,7 @@ impl Handle {
         Self { status }
     }
 
-    /// Waits until every projection has folded in the event at `position`.
+    /// Waits until every projection that follows the log has folded in the event at `position`.
     ///
     /// # Errors
     /// [`Behind`] when that did not happen in time.

@@ -78,6 +78,24 @@ struct Site {
     lock: PgConnection,
 }
 
+impl Site {
+    /// Lets other rebuilds of the same projection begin. The lock is given back first: a session that is closed keeps it
+    /// until its process has ended.
+    async fn done(mut self) -> Result<(), sqlx::Error> {
+        sqlx::query("select pg_advisory_unlock_all()").execute(&mut self.lock).await?;
+        self.lock.close().await
+    }
+}
+
+/// What becomes of rebuilt rows that differ from the live ones although the same code filled both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Differing {
+    /// The views keep showing the live ones, so that somebody can look into it.
+    Refused,
+    /// The rebuilt ones take their place: the log is the truth.
+    Replace,
+}
+
 /// Rebuilds one projection, or all of them in one pass over the log. Reads go on all the time; the views flip in one
 /// transaction, and only when the rebuilt rows equal the live ones or the code that fills them has another version.
 ///
@@ -87,6 +105,20 @@ pub async fn rebuild(
     pool: &PgPool,
     log: &Log,
     only: Option<&str>,
+    stop: &CancellationToken,
+) -> Result<Vec<RebuildReport>, ProjectionError> {
+    rebuild_with(pool, log, only, Differing::Refused, stop).await
+}
+
+/// The same, with a word on what becomes of rows that differ.
+///
+/// # Errors
+/// As [`rebuild`].
+pub async fn rebuild_with(
+    pool: &PgPool,
+    log: &Log,
+    only: Option<&str>,
+    differing: Differing,
     stop: &CancellationToken,
 ) -> Result<Vec<RebuildReport>, ProjectionError> {
     schema::ensure(pool).await?;
@@ -122,7 +154,7 @@ pub async fn rebuild(
         if comparable {
             (report.position, report.tables) = proof::compare(pool, log, &site, target, stop).await?;
         }
-        if report.equal() {
+        if report.equal() || differing == Differing::Replace {
             flip(pool, log, &site).await?;
             report.flipped = true;
         }
@@ -133,7 +165,7 @@ pub async fn rebuild(
             equal = report.equal(),
             "rebuilt"
         );
-        site.lock.close().await?;
+        site.done().await?;
         reports.push(report);
     }
     Ok(reports)

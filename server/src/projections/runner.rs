@@ -136,7 +136,8 @@ async fn lead(
 ) -> Result<(), ProjectionError> {
     let mut seen = log.watch();
     let mut members = load_members(pool).await?;
-    let interests = interests(members.iter().map(|m| &m.projection));
+    // Those of all, also of one that becomes a member later, once it is rebuilt.
+    let interests = interests(registry().iter());
     publish(pool, status, true).await?;
     let mut looked = Instant::now();
     loop {

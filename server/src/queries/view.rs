@@ -58,14 +58,14 @@ pub async fn query(
     let mut query = Query::parse(view, raw_query)?;
     apply_range(&mut query, headers)?;
     if let Some(position) = preferences.at_least {
-        wait(source.log, source.projections, position).await?;
+        wait(source, view, position).await?;
     }
     if let Some(time) = query.as_of_time {
         query.as_of = Some(as_of::position_at(source.log, time).await?);
     }
     if let Some(position) = query.as_of {
         // What is not folded yet would be missing from the answer, and be there when it is asked again.
-        wait(source.log, source.projections, position).await?;
+        wait(source, view, position).await?;
     }
     let mut tx = source.reader.begin_with("begin isolation level repeatable read read only").await?;
     act_for(&mut tx, visibility).await?;
@@ -207,8 +207,9 @@ fn no_such_view(name: &str) -> Failure {
     )
 }
 
-async fn wait(log: &Log, projections: &Handle, position: i64) -> Result<(), Failure> {
-    let head = log.head().await?.position;
+/// Waits until the view shows what is in the log up to `position`.
+async fn wait(source: Source<'_>, view: &ViewDef, position: i64) -> Result<(), Failure> {
+    let head = source.log.head().await?.position;
     if position > head {
         return Err(Failure::bad_request(
             "position_ahead",
@@ -216,16 +217,27 @@ async fn wait(log: &Log, projections: &Handle, position: i64) -> Result<(), Fail
             "ask with a position that a command answered with",
         ));
     }
-    projections.wait_for(position, PATIENCE).await.map_err(|behind| {
-        let mut failure = Failure::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "not_yet",
-            behind.to_string(),
-            "ask again in a moment, or without `Prefer: at-least`",
+    let status = source.projections.status();
+    let (message, hint, retry_after_s) = if let Some(projection) =
+        status.rebuilding(&views::fed_by(view), position)
+    {
+        let (name, reached) = (&projection.name, projection.position);
+        let message = format!(
+            "the tables of {} are being rebuilt after an update of the program; until then they show position {reached}",
+            view.name
         );
-        failure.retry_after_s = Some(1);
-        failure
-    })
+        let hint = format!(
+            "ask without a position for what they show, or again once `/readyz` no longer says that {name} is rebuilding"
+        );
+        (message, hint, 10)
+    } else if let Err(behind) = source.projections.wait_for(position, PATIENCE).await {
+        (behind.to_string(), "ask again in a moment, or without `Prefer: at-least`".to_owned(), 1)
+    } else {
+        return Ok(());
+    };
+    let mut failure = Failure::new(StatusCode::SERVICE_UNAVAILABLE, "not_yet", message, hint);
+    failure.retry_after_s = Some(retry_after_s);
+    Err(failure)
 }
 
 pub(super) fn bound(statement: Statement) -> sqlx::query::Query<'static, Postgres, PgArguments> {
