@@ -28,6 +28,7 @@ use server::config::Config;
 use server::domain::server::Silence;
 use server::domain::{Aggregate, Job, Run};
 use server::ingest;
+use server::log::{AppendRequest, Expected};
 use server::plant::NatsEndpoints;
 use server::seed::seed;
 use server::state::AppState;
@@ -542,6 +543,43 @@ async fn a_server_that_fell_silent_is_stale_then_offline_and_refuses_runs() {
     let error = silent_for(700).await.unwrap_err();
     assert_eq!(error.code, "not_ready");
     assert!(error.message.contains("offline"), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_whose_events_cannot_be_read_keeps_the_watch_from_nothing_else() {
+    let world =
+        World::with(|timing| timing.silence = Silence { stale_after_s: 60, ..Silence::default() }).await;
+    world.project("p", &[1]).await;
+    world.start_run("p").await;
+    let held = world.claim().await.expect("a job");
+    // A payload of another shape, as a newer version might write it.
+    let mut newer = common::event(1);
+    newer.event_type = "job.running".into();
+    newer.org = ORG.into();
+    let request = AppendRequest::one(held.job.stream(), Expected::Any, vec![newer]);
+    world.state.log.append(request).await.unwrap();
+    let error = cancel_run::cancel_run(
+        &world.state,
+        &member(),
+        CancelRun { p_project_code: "p".into(), p_workload_code: "w".into(), p_run_number: 1 },
+        meta(),
+    )
+    .await
+    .unwrap_err();
+    assert_eq!((error.status, error.error.code.as_str()), (503, "unreadable"));
+
+    for sql in [
+        "update leases set expires_at = now() - interval '1 second'",
+        "update presence set last_seen = now() - interval '1 hour'",
+    ] {
+        sqlx::query(sql).execute(&world.state.pool).await.unwrap();
+    }
+    let long_ago = clock::now().plus_micros(-7_200_000_000);
+    watch::look(&world.state, long_ago, true).await.unwrap();
+    let events = world.state.log.read_stream(&world.agent.server.stream(), 1, 100).await.unwrap();
+    let last = events.last().unwrap();
+    assert_eq!(last.event_type, "server.state_changed", "its server's silence is seen all the same");
+    assert!(last.payload.contains("offline"), "{}", last.payload);
 }
 
 #[tokio::test(flavor = "multi_thread")]

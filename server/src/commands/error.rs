@@ -42,6 +42,33 @@ impl CommandError {
     }
 }
 
+/// What a stream that cannot be read is refused with.
+const UNREADABLE: &str = "unreadable";
+
+impl CommandError {
+    /// What the log holds about something cannot be read by this version: an event of a newer one, or damage. Asking again
+    /// does not help, and nothing else is touched by it.
+    fn unreadable(cause: &dyn std::fmt::Display) -> Self {
+        tracing::error!(%cause, "a stream of the log cannot be read");
+        let error = ApiError {
+            code: UNREADABLE.to_owned(),
+            message: "the control plane cannot read what its log holds about this".to_owned(),
+            details: None,
+            hint: Some(
+                "an event of a newer version is read by that version; otherwise run `benchtrail verify`. The server's log \
+                 has the cause"
+                    .to_owned(),
+            ),
+        };
+        Self { status: 503, error }
+    }
+
+    /// Whether it is about one thing whose events cannot be read, while everything else goes on.
+    pub fn is_unreadable(&self) -> bool {
+        self.error.code == UNREADABLE
+    }
+}
+
 impl From<Refusal> for CommandError {
     fn from(refusal: Refusal) -> Self {
         Self { status: refusal.class.status(), error: refusal.to_api() }
@@ -62,13 +89,16 @@ impl From<AuthError> for CommandError {
 
 impl From<LogError> for CommandError {
     fn from(error: LogError) -> Self {
-        Self::unavailable(&error)
+        match error {
+            LogError::Damaged { .. } => Self::unreadable(&error),
+            _ => Self::unavailable(&error),
+        }
     }
 }
 
 impl From<LoadError> for CommandError {
     fn from(error: LoadError) -> Self {
-        Self::unavailable(&error)
+        Self::unreadable(&error)
     }
 }
 

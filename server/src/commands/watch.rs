@@ -60,9 +60,18 @@ async fn prepare(state: &AppState) -> Result<(), CommandError> {
     leases::renew_all(&state.pool, state.config.timing.lease_s).await?;
     let completed = state.work.read(|index| index.completed_jobs(None));
     for job in completed {
-        check_quality(state, &job, clock::now()).await?;
+        readable(check_quality(state, &job, clock::now()).await)?;
     }
     Ok(())
+}
+
+/// Passes over what is about one thing alone whose events cannot be read: the others are looked at all the same. (The
+/// server's log has been told.)
+fn readable(looked: Result<(), CommandError>) -> Result<(), CommandError> {
+    match looked {
+        Err(error) if error.is_unreadable() => Ok(()),
+        other => other,
+    }
 }
 
 /// One look.
@@ -74,16 +83,16 @@ pub async fn look(state: &AppState, started_at: Timestamp, with_idle_runs: bool)
     let now = clock::now();
     let held = state.work.read(|index| index.held(None));
     for (key, job) in held {
-        look_at_lease(state, &key, &job, started_at, now).await?;
+        readable(look_at_lease(state, &key, &job, started_at, now).await)?;
     }
     look_at_servers(state, started_at, now).await?;
     quotas::look(state, now).await?;
     if with_idle_runs {
         for run in state.work.read(|index| index.idle_runs()) {
             for job in state.work.read(|index| index.completed_jobs(Some(&run))) {
-                check_quality(state, &job, now).await?;
+                readable(check_quality(state, &job, now).await)?;
             }
-            advance_run::advance_run(state, &run, None, now).await?;
+            readable(advance_run::advance_run(state, &run, None, now).await.map(|_| ()))?;
         }
     }
     Ok(())
@@ -137,22 +146,30 @@ async fn look_at_servers(
         let heard = last_seen
             .get(&key)
             .map(|&heard| if seen.state == ServerState::Online { heard.max(started_at) } else { heard });
-        if seen.observe(heard, now, silence).is_empty() {
-            continue;
-        }
-        let Some(server) = load::server(&state.log, &key).await? else { continue };
-        let events = server.observe(heard, now, silence);
-        if events.is_empty() {
-            continue;
-        }
-        let write =
-            Maker::system(None, now).write(key.stream(), Expected::Exact(server.version), &events, 0)?;
-        match append(&state.log, vec![write]).await {
-            Ok(_) | Err(NotAppended::Moved(_)) => {}
-            Err(NotAppended::Error(error)) => return Err(error),
+        if !seen.observe(heard, now, silence).is_empty() {
+            readable(observe(state, &key, heard, now).await)?;
         }
     }
     Ok(())
+}
+
+/// Says what a server's silence means, or that it is heard again.
+async fn observe(
+    state: &AppState,
+    key: &ServerKey,
+    heard: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<(), CommandError> {
+    let Some(server) = load::server(&state.log, key).await? else { return Ok(()) };
+    let events = server.observe(heard, now, state.config.timing.silence);
+    if events.is_empty() {
+        return Ok(());
+    }
+    let write = Maker::system(None, now).write(key.stream(), Expected::Exact(server.version), &events, 0)?;
+    match append(&state.log, vec![write]).await {
+        Ok(_) | Err(NotAppended::Moved(_)) => Ok(()),
+        Err(NotAppended::Error(error)) => Err(error),
+    }
 }
 
 async fn last_seen(state: &AppState) -> Result<HashMap<ServerKey, Timestamp>, CommandError> {
