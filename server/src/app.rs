@@ -47,7 +47,9 @@ pub async fn run(state: AppState, listener: TcpListener) -> Result<(), RunError>
     tasks.spawn(commands::watch::watch(state.clone()));
     tasks.spawn(notify::run(state.clone()));
     if let Some(nats) = state.nats.clone() {
-        let relay = relay::start(state.log.clone(), state.pool.clone(), nats.clone(), state.stop.clone());
+        let seal = state.keys.vault().message_seal();
+        let relay =
+            relay::start(state.log.clone(), state.pool.clone(), nats.clone(), seal, state.stop.clone());
         tasks.spawn(ingest::nats::listen(state.clone(), nats));
         tasks.spawn(async move {
             if let Err(error) = relay.await {

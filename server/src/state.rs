@@ -105,7 +105,8 @@ impl AppState {
         let log = Log::open(LogConfig { archive, ..LogConfig::new(database_url, config.keys_dir()) }).await?;
         let blobs = Blobs::in_folder(&config.blobs_dir())?;
         let nats = connect(&nats_endpoints).await?;
-        let hub = Hub::start(log.clone(), nats.clone(), stop.clone()).await?;
+        let relayed = nats.clone().map(|client| (client, keys.vault().message_seal()));
+        let hub = Hub::start(log.clone(), relayed, stop.clone()).await?;
         let projections = projections::start(pool.clone(), log.clone(), stop.clone()).await?;
         let work = crate::commands::WorkIndex::start(log.clone(), stop.clone());
         Ok(Self {

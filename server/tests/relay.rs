@@ -111,8 +111,21 @@ async fn what_others_publish_under_the_streams_subjects_reaches_no_reader() {
     forged.position = head + 1;
     forged.payload = serde_json::json!({"forged": true});
     let subject = event_subject(&recorded.stream);
-    for body in [serde_json::to_vec(&forged).unwrap(), b"not an event".to_vec()] {
-        let published = context(&plane).publish(subject.clone(), body.into()).await.unwrap();
+    // The hash of whoever makes one up follows as well as any other's.
+    let leaf = [7; 32];
+    let mut consistent = forged.clone();
+    consistent.leaf = hex::encode(leaf);
+    consistent.hash = hex::encode(events::envelope::chain_hash(&recorded.hash, &leaf));
+    let bodies = [
+        serde_json::to_vec(&forged).unwrap(),
+        serde_json::to_vec(&consistent).unwrap(),
+        b"no event".to_vec(),
+    ];
+    for body in bodies {
+        let mut headers = async_nats::HeaderMap::new();
+        headers.insert(server::relay::SEAL_HEADER, "ab".repeat(32).as_str());
+        let published =
+            context(&plane).publish_with_headers(subject.clone(), headers, body.into()).await.unwrap();
         published.await.unwrap();
     }
     let mut watch = plane.state.hub.watch();

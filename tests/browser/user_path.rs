@@ -122,10 +122,23 @@ async fn watch_the_run(browser: &Browser) {
     // Into the job, by a link of the page itself.
     browser.click_css(&format!("a[href='{JOB}']")).await;
     browser.see("telemetry").await;
-    let points = "const p = document.querySelector('[data-testid=chart-cpu] .figure-plot'); \
-        return (p && p.data && p.data[0] && p.data[0].x) ? p.data[0].x.length : 0";
-    let first = browser.until("the first points", points).await.as_u64().unwrap_or(0);
-    browser.until("more points", &format!("const n = (() => {{ {points} }})(); return n > {first}")).await;
+    // What the host does and what the load generator reports, each growing by itself.
+    for chart in ["chart-cpu", "chart-ram", "chart-progress"] {
+        let points = format!(
+            "const p = document.querySelector('[data-testid={chart}] .figure-plot'); \
+             return (p && p.data && p.data[0] && p.data[0].x) ? p.data[0].x.length : 0"
+        );
+        let first = browser.until("the first points", &points).await.as_u64().unwrap_or(0);
+        browser
+            .until("more points", &format!("const n = (() => {{ {points} }})(); return n > {first}"))
+            .await;
+    }
+    let progress = "return document.querySelector('[data-testid=progress]')?.textContent";
+    let before = browser.until("the load generator's progress", progress).await;
+    let moved = format!(
+        "const p = document.querySelector('[data-testid=progress]'); return p === null || p.textContent !== {before}"
+    );
+    browser.until("its progress to move", &moved).await;
     browser.screenshot("job-live").await;
     asked_for_nothing_missing(browser).await;
     browser.run("history.back()", json!([])).await;
@@ -192,6 +205,17 @@ async fn read_the_report(browser: &Browser) {
     browser
         .until("the chain", "return document.querySelectorAll('[data-testid=chain] [data-link]').length >= 7")
         .await;
+    // The events behind it: when, who, what, with which hash, at which position.
+    let event = "const e = Array.from(document.querySelectorAll('[data-testid=proof-event]')) \
+        .find(e => e.textContent.includes('tool_output.recorded')); \
+        return e ? [e.title, e.querySelector('.event-by').textContent, e.querySelector('.event-by .key').title, \
+        e.querySelector('.position').textContent] : null";
+    let event = browser.until("the event that has the figures", event).await;
+    let part = |at: usize| event[at].as_str().unwrap_or_default().to_owned();
+    assert!(part(0).contains('T') && part(0).ends_with('Z'), "{event}");
+    assert!(part(1).starts_with("agent "), "{event}");
+    assert!(part(2).len() == 64 && part(2).chars().all(|c| c.is_ascii_hexdigit()), "{event}");
+    assert!(part(3).chars().any(|c| c.is_ascii_digit()), "{event}");
     browser.screenshot("reporting-provenance").await;
     // A deep link opens the same view.
     let link = browser.client.current_url().await.expect("an address");

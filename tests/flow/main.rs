@@ -1,7 +1,9 @@
-//! One run through the real plant, the real agent and the real llama.cpp, stage by stage in the order of the ten verbs:
+//! Runs through the real plant, the real agent and the real llama.cpp. What a run leaves is looked at as a whole, and one of
+//! its telemetry samples is followed through the ten verbs in their order:
 //! sample → report → accept → decide → append → relay → project → query → stream → draw.
 
 mod tools;
+mod verbs;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +16,7 @@ use support::model_server::ModelServer;
 use support::{database, eventually, workloads};
 
 #[tokio::test]
-async fn one_benchmark_from_sample_to_stream() {
+async fn one_benchmark_from_its_sample_to_the_page() {
     let plane = ControlPlane::start().await;
     let admin = plane.admin().await;
     let agent = Agent::start(&plane, &admin, "flow-host").await;
@@ -25,7 +27,7 @@ async fn one_benchmark_from_sample_to_stream() {
         })
         .await;
 
-    // decide, append: one command, its events in one append.
+    // One command, its events in one append.
     let workload = workloads::llama_cpp(&[1, 2], 6, 16);
     let (run, position) = agent.execute(&admin, "flow", workload).await;
     let jobs: Vec<Value> =
@@ -33,7 +35,7 @@ async fn one_benchmark_from_sample_to_stream() {
     let codes: Vec<&str> = jobs.iter().filter_map(|j| j["scenario_code"].as_str()).collect();
     assert_eq!(codes, ["c1-isl64-osl16", "c2-isl64-osl16"]);
 
-    // stream: everything of this run, as it happens.
+    // Everything of this run, as it happens.
     let path = run.trim_start_matches("run/");
     let mut live = Live::open(&admin, path, 0).await;
     let seen = live.until("the end of the run", |e| e.event_type == "run.finished").await;
@@ -42,7 +44,7 @@ async fn one_benchmark_from_sample_to_stream() {
     let finished = seen.last().expect("run.finished");
     assert_eq!(finished.payload["outcome"], "completed", "{:?}", failures(&seen));
 
-    // sample, report, accept: a sample a second, without a gap, every one inside its attempt's window.
+    // A sample a second, without a gap, every one inside its attempt's window.
     for code in codes {
         assert_samples(&seen, code);
     }
@@ -57,7 +59,7 @@ async fn one_benchmark_from_sample_to_stream() {
         );
     }
 
-    // project, query: the result, and the telemetry's summary.
+    // The result, and the telemetry's summary.
     let path = "/api/v_metrumbench_llm_outputs?project_code=eq.flow&order=concurrency";
     let outputs = admin.rows_at_least(path, finished.position).await;
     assert_eq!(outputs.len(), 2);
@@ -92,6 +94,8 @@ async fn one_benchmark_from_sample_to_stream() {
     assert_eq!(links, ["project", "workload", "scenario", "run", "job", "invocation", "metrics"]);
     assert!(history.chain.iter().all(|l| l.position > 0 && l.hash.len() == 64));
     assert!(history.events.iter().any(|e| e.event_type == "tool_output.recorded"));
+
+    verbs::walk(&plane, &admin, &seen, job.trim_start_matches("job/")).await;
 
     // The log is gapless and its chain fits.
     let pool = database::open(&plane.database_url()).await;

@@ -17,6 +17,7 @@ pub mod live;
 pub mod log_copy;
 pub mod model_server;
 pub mod outside;
+pub mod plant_nats;
 pub mod process;
 pub mod proxy;
 pub mod services;

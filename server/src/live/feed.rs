@@ -1,7 +1,7 @@
 //! Where the hub's events come from: the relay's JetStream stream, and the log for whatever is missing there.
 //!
-//! A relayed event is taken only where it is the very next one and its hash follows from the one before it, so that
-//! what NATS holds can delay an event but never add, change or lose one. A gap, an outage, a stream that was thrown
+//! A relayed event is taken only where a control plane sealed it, it is the very next one and its hash follows from the
+//! one before it, so that what NATS holds can delay an event but never add, change or lose one. A gap, an outage, a stream that was thrown
 //! away, a message that does not fit: each is filled from the log.
 
 use std::pin::Pin;
@@ -20,6 +20,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{BATCH, Hub, Shown};
 use crate::log::Head;
+use crate::relay::SEAL_HEADER;
+use crate::secrets::MessageSeal;
 
 /// How long a committed event may take by way of the relay before it is read from the log.
 const GRACE: Duration = Duration::from_millis(100);
@@ -62,12 +64,13 @@ pub(super) async fn follow(
     hub: Hub,
     at: Head,
     tell: watch::Sender<i64>,
-    nats: Option<async_nats::Client>,
+    relayed: Option<(async_nats::Client, MessageSeal)>,
     stop: CancellationToken,
 ) {
     let mut committed = hub.log.watch();
+    let (nats, seal) = relayed.unzip();
     let context = nats.map(jetstream::new);
-    let mut feed = Feed { hub, at, tell, messages: None, relay_keeps_up: false };
+    let mut feed = Feed { hub, at, tell, seal, messages: None, relay_keeps_up: false };
     let mut open_at = Instant::now();
     // What was committed must have come by way of the relay until then.
     let mut due: Option<(i64, Instant)> = None;
@@ -101,6 +104,8 @@ struct Feed {
     hub: Hub,
     at: Head,
     tell: watch::Sender<i64>,
+    /// What a control plane's messages are known by.
+    seal: Option<MessageSeal>,
     messages: Option<Messages>,
     /// Whether the relay has delivered all that the hub has: the log is then read only when something does not come.
     relay_keeps_up: bool,
@@ -113,7 +118,7 @@ impl Feed {
         let mut message = first;
         loop {
             match message {
-                Some(Ok(message)) => match read(&message) {
+                Some(Ok(message)) => match self.read(&message) {
                     Some(shown) => match fit(&self.at, &shown.view) {
                         Fit::Next(head) => {
                             self.at = head;
@@ -160,6 +165,17 @@ impl Feed {
         }
     }
 
+    /// A relayed event; nothing where the message is not one, or no control plane sent it.
+    fn read(&self, message: &Message) -> Option<Shown> {
+        let seal = message.headers.as_ref()?.get(SEAL_HEADER)?.as_str();
+        if !self.seal.as_ref()?.holds(seal, &message.subject, &message.payload) {
+            tracing::warn!(subject = %message.subject, "somebody else publishes under the relay's subjects");
+            return None;
+        }
+        let view: EventView = serde_json::from_slice(&message.payload).ok()?;
+        Some(Shown::new(view.stream.parse().ok()?, view))
+    }
+
     fn take_in(&self, events: Vec<Shown>) {
         if let Some(last) = events.last().map(Shown::position) {
             self.hub.take_in(events);
@@ -181,12 +197,6 @@ async fn open(context: &jetstream::Context) -> Option<Messages> {
     let config = pull::OrderedConfig { deliver_policy: DeliverPolicy::New, ..Default::default() };
     let messages = stream.create_consumer(config).await.ok()?.messages().await.ok()?;
     Some(Box::pin(messages.map(|message| message.map_err(|error| error.to_string()))))
-}
-
-/// A relayed event; nothing where the message is not one.
-fn read(message: &Message) -> Option<Shown> {
-    let view: EventView = serde_json::from_slice(&message.payload).ok()?;
-    Some(Shown::new(view.stream.parse().ok()?, view))
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::log::{Log, LogError};
+use crate::secrets::MessageSeal;
 
 pub use access::Access;
 pub use topics::{TopicError, Topics};
@@ -76,14 +77,14 @@ impl Hub {
     /// The log cannot be read.
     pub async fn start(
         log: Log,
-        nats: Option<async_nats::Client>,
+        relayed: Option<(async_nats::Client, MessageSeal)>,
         stop: CancellationToken,
     ) -> Result<Self, LogError> {
         let head = log.head().await?;
         let access = Access::load(&log).await?;
         let (tell, heard) = watch::channel(head.position);
         let hub = Self { log, access, window: Arc::default(), head: heard };
-        tokio::spawn(feed::follow(hub.clone(), head, tell, nats, stop));
+        tokio::spawn(feed::follow(hub.clone(), head, tell, relayed, stop));
         Ok(hub)
     }
 

@@ -15,11 +15,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::live::event_view;
 use crate::log::{Log, LogError};
+use crate::secrets::MessageSeal;
 
 /// Names the event's position in a relayed message.
 pub const POSITION_HEADER: &str = "Benchtrail-Position";
 /// Names the previous position's chain hash, hexadecimal: who holds both can check the chain.
 pub const PREVIOUS_HASH_HEADER: &str = "Benchtrail-Previous-Hash";
+
+/// The control planes' seal of the message, see [`MessageSeal`].
+pub const SEAL_HEADER: &str = "Benchtrail-Seal";
 
 /// Events published at a time, before their acknowledgements are awaited.
 const BATCH: i64 = 500;
@@ -45,14 +49,20 @@ fn jetstream_error(error: impl std::fmt::Display) -> RelayError {
 }
 
 /// Starts relaying until `stop` is cancelled. Of several servers one leads.
-pub fn start(log: Log, pool: PgPool, nats: async_nats::Client, stop: CancellationToken) -> JoinHandle<()> {
+pub fn start(
+    log: Log,
+    pool: PgPool,
+    nats: async_nats::Client,
+    seal: MessageSeal,
+    stop: CancellationToken,
+) -> JoinHandle<()> {
     tokio::spawn(async move {
         let context = jetstream::new(nats);
         let mut patience = Duration::from_millis(200);
         loop {
             let result = tokio::select! {
                 () = stop.cancelled() => return,
-                result = lead(&log, &pool, &context) => result,
+                result = lead(&log, &pool, &context, &seal) => result,
             };
             if let Err(error) = result {
                 tracing::warn!(%error, "the relay pauses; it goes on where it was, and the log has everything");
@@ -66,7 +76,12 @@ pub fn start(log: Log, pool: PgPool, nats: async_nats::Client, stop: Cancellatio
     })
 }
 
-async fn lead(log: &Log, pool: &PgPool, context: &jetstream::Context) -> Result<(), RelayError> {
+async fn lead(
+    log: &Log,
+    pool: &PgPool,
+    context: &jetstream::Context,
+    seal: &MessageSeal,
+) -> Result<(), RelayError> {
     let mut lock = pool.acquire().await?.detach();
     loop {
         let leads: bool = sqlx::query_scalar("select pg_try_advisory_lock($1)")
@@ -78,10 +93,15 @@ async fn lead(log: &Log, pool: &PgPool, context: &jetstream::Context) -> Result<
         }
         tokio::time::sleep(POLL).await;
     }
-    relay(log, context, &mut lock).await
+    relay(log, context, seal, &mut lock).await
 }
 
-async fn relay(log: &Log, context: &jetstream::Context, lock: &mut PgConnection) -> Result<(), RelayError> {
+async fn relay(
+    log: &Log,
+    context: &jetstream::Context,
+    seal: &MessageSeal,
+    lock: &mut PgConnection,
+) -> Result<(), RelayError> {
     let head = log.head().await?.position;
     let mut position = open(context, head).await?;
     let mut seen = log.watch();
@@ -100,7 +120,7 @@ async fn relay(log: &Log, context: &jetstream::Context, lock: &mut PgConnection)
         }
         let mut acknowledgements = Vec::with_capacity(batch.len());
         for recorded in &batch {
-            acknowledgements.push(publish(context, recorded, &previous_hash).await?);
+            acknowledgements.push(publish(context, seal, recorded, &previous_hash).await?);
             previous_hash = recorded.hash;
         }
         for acknowledgement in acknowledgements {
@@ -140,6 +160,7 @@ async fn open(context: &jetstream::Context, head: i64) -> Result<i64, RelayError
 
 async fn publish(
     context: &jetstream::Context,
+    seal: &MessageSeal,
     recorded: &Recorded,
     previous_hash: &[u8; 32],
 ) -> Result<jetstream::context::PublishAckFuture, RelayError> {
@@ -148,8 +169,7 @@ async fn publish(
     headers.insert(POSITION_HEADER, recorded.position.to_string().as_str());
     headers.insert(PREVIOUS_HASH_HEADER, hex::encode(previous_hash).as_str());
     let payload = serde_json::to_vec(&event_view(recorded)).map_err(jetstream_error)?;
-    context
-        .publish_with_headers(event_subject(&recorded.stream), headers, payload.into())
-        .await
-        .map_err(jetstream_error)
+    let subject = event_subject(&recorded.stream);
+    headers.insert(SEAL_HEADER, seal.of(&subject, &payload).as_str());
+    context.publish_with_headers(subject, headers, payload.into()).await.map_err(jetstream_error)
 }

@@ -1,6 +1,7 @@
 //! Keys and sealed values: what the control plane signs with, and how names and e-mails are kept.
 
 mod files;
+mod message_seal;
 mod tokens;
 mod vault;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use ed25519_dalek::{Signer, SigningKey};
 
 pub use files::write_private;
+pub use message_seal::MessageSeal;
 pub use tokens::{Hidden, Secret, SecretKind, sha256};
 pub use vault::Vault;
 

@@ -9,7 +9,7 @@ use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use sha2::{Digest, Sha256};
 
-use super::{SecretsError, files};
+use super::{MessageSeal, SecretsError, files};
 
 const FORMAT: u8 = 1;
 const KEY_ID: usize = 8;
@@ -19,6 +19,7 @@ struct SealingKey {
     id: [u8; KEY_ID],
     cipher: XChaCha20Poly1305,
     lookup: [u8; 32],
+    messages: [u8; 32],
 }
 
 /// Seals and opens. The first key of the file seals; every key of the file opens.
@@ -39,6 +40,7 @@ impl Vault {
                 id: derive(&key, "benchtrail.vault.id")[..KEY_ID].try_into().expect("eight of 32 bytes"),
                 cipher: XChaCha20Poly1305::new(Key::from_slice(&key)),
                 lookup: derive(&key, "benchtrail.vault.lookup"),
+                messages: derive(&key, "benchtrail.vault.messages"),
             });
         }
         if keys.is_empty() {
@@ -92,6 +94,13 @@ impl Vault {
     pub fn lookups(&self, email: &str) -> Vec<Vec<u8>> {
         let email = email.trim().to_lowercase();
         self.keys.iter().map(|key| derive(&key.lookup, &email).to_vec()).collect()
+    }
+}
+
+impl Vault {
+    /// What messages among control planes are sealed with.
+    pub fn message_seal(&self) -> MessageSeal {
+        MessageSeal::new(self.keys.iter().map(|key| key.messages).collect())
     }
 }
 
