@@ -50,7 +50,7 @@ pub async fn walk(plane: &ControlPlane, admin: &Api, seen: &[EventView], job: &s
     // append: at its position, as the next version of its stream, in the chain.
     let pool = database::open(&plane.database_url()).await;
     let (stream, version, hash): (String, i64, Vec<u8>) = sqlx::query_as(
-        "select s.key, e.version, e.hash from events e join streams s using (stream_no) where e.position = $1",
+        "select s.stream_key, e.version, e.hash from events e join streams s using (stream_no) where e.position = $1",
     )
     .bind(event.position)
     .fetch_one(&pool)
@@ -73,10 +73,27 @@ pub async fn walk(plane: &ControlPlane, admin: &Api, seen: &[EventView], job: &s
     let place = column("at").iter().position(|at| *at == sample["at"]).expect("the sample's moment");
     assert_eq!(column("utilization")[place].as_f64(), Some(busy));
 
-    // query: what the sample went into, worked out by the job.
+    // query: what the sample went into, worked out from all that were taken under load.
     let path = format!("/api/v_telemetry_job_summary?job=eq.{}", of_job("job").replace('/', "%2F"));
-    let summary = admin.rows(&path).await.remove(0);
-    assert_eq!(summary["sample_count"], completed.payload["telemetry_samples"]);
+    let summary = admin.rows_at_least(&path, completed.position).await.remove(0);
+    let running = phase("job.running").occurred_at;
+    let all: Vec<&Value> = seen
+        .iter()
+        .filter(|e| e.stream == event.stream)
+        .flat_map(|e| e.payload["samples"].as_array().into_iter().flatten())
+        .collect();
+    let under_load: Vec<f64> = all
+        .iter()
+        .filter(|s| serde_json::from_value::<Timestamp>(s["at"].clone()).expect("a time") >= running)
+        .map(|s| {
+            let memory = |name: &str| s["system"][name].as_f64().expect("memory");
+            memory("ram_used_bytes") / memory("ram_total_bytes") * 100.0
+        })
+        .collect();
+    assert_eq!(summary["sample_count"].as_u64(), Some(under_load.len() as u64), "{summary}");
+    let mean = under_load.iter().sum::<f64>() / under_load.len() as f64;
+    let shown = summary["avg_system_ram_pct"].as_f64().expect("a mean");
+    assert!((shown - mean).abs() < 1e-6, "{shown} is shown, {mean} was sampled");
 
     // stream: to whoever listens from just before it.
     let run = job.rsplit_once('/').expect("a job's path").0;
