@@ -70,6 +70,55 @@ async fn a_resend_is_recognised_and_a_changed_resend_is_refused() {
 }
 
 #[tokio::test]
+async fn what_is_numbered_and_each_step_is_told_once_whatever_its_event_id() {
+    let plane = Plane::start().await;
+    let (agent, held, member) = plane.held_of("h1").await;
+    let now = clock::now();
+    let progress = json!({"kind": "progress", "job": held.job, "attempt": 1, "progress":
+        {"seq": 1, "phase": "running", "done": 1, "failed": 0, "in_flight": 1, "elapsed_s": 1.0}});
+    let told = [
+        serving(&held),
+        running(&held),
+        telemetry(&held, 1, now),
+        telemetry(&held, 3, now.plus_micros(2)),
+        progress,
+        lines(&held, 1, &["one", "two"]),
+        lines(&held, 4, &["four"]),
+    ];
+    let batch =
+        |bodies: &[Value]| bodies.iter().map(|body| (now.plus_micros(2), body.clone())).collect::<Vec<_>>();
+    let first = agent.report(&batch(&told)).await;
+    assert!(first.iter().all(|o| matches!(o, ItemOutcome::Accepted { .. })), "{first:?}");
+    // All of it under other ids, in one batch and one by one; and twice in a batch.
+    let again = agent.report(&batch(&told)).await;
+    let codes: Vec<&str> = again.iter().map(rejected).collect();
+    assert_eq!(codes[..2], ["already_reported"; 2]);
+    assert_eq!(codes[2..], ["number_repeated"; 5]);
+    for body in [telemetry(&held, 1, now.plus_micros(1)), lines(&held, 2, &["two", "three"])] {
+        assert_eq!(rejected(&agent.report(&batch(&[body])).await[0]), "number_repeated");
+    }
+    let twice =
+        agent.report(&batch(&[telemetry(&held, 4, now.plus_micros(1)), telemetry(&held, 4, now)])).await;
+    assert!(matches!(twice[0], ItemOutcome::Accepted { .. }), "{twice:?}");
+    assert_eq!(rejected(&twice[1]), "number_repeated");
+    // What came late fills its hole.
+    let late =
+        agent.report(&batch(&[lines(&held, 3, &["three"]), telemetry(&held, 2, now.plus_micros(-1))])).await;
+    assert!(late.iter().all(|o| matches!(o, ItemOutcome::Accepted { .. })), "{late:?}");
+    let head = plane.head().await;
+    let chunks = member
+        .send(
+            member
+                .request(reqwest::Method::GET, "/api/v_telemetry_chunks?source=eq.cpu0&select=at")
+                .header("prefer", format!("at-least={head}")),
+        )
+        .await
+        .json();
+    assert_eq!(chunks[0]["at"].as_array().map(Vec::len), Some(4), "{chunks}");
+    plane.stop().await;
+}
+
+#[tokio::test]
 async fn a_bad_item_is_refused_alone_recorded_and_changes_nothing_else() {
     let plane = Plane::start().await;
     let (agent, held) = plane.held("h1").await;
@@ -124,9 +173,9 @@ async fn a_bad_item_is_refused_alone_recorded_and_changes_nothing_else() {
             json!({"kind": "cancelled", "job": held.job, "cancelled": {"attempt": 1}}),
         ),
     ];
-    for (code, at, body) in &table {
+    for (number, (code, at, body)) in (1..).zip(&table) {
         let head = plane.head().await;
-        let outcomes = agent.report(&[(*at, body.clone()), (now, lines(&held, 1, &["fine"]))]).await;
+        let outcomes = agent.report(&[(*at, body.clone()), (now, lines(&held, number, &["fine"]))]).await;
         assert_eq!(rejected(&outcomes[0]), *code, "{body}");
         assert!(matches!(outcomes[1], ItemOutcome::Accepted { .. }), "{code}: the good item is taken");
         let types = plane.types_after(head).await;

@@ -62,6 +62,10 @@ pub struct Attempt {
     pub ended_at: Option<Timestamp>,
     /// The models that its model server said it serves, once it runs.
     pub served_models: Vec<String>,
+    /// Whether its model server was started.
+    pub serving: bool,
+    /// Whether its load generator was started.
+    pub running: bool,
     /// Whether the tool's summary is in the log.
     pub has_output: bool,
     /// Telemetry samples its agent says it took; known once it ended.
@@ -155,11 +159,19 @@ impl Job {
                 end: None,
                 ended_at: None,
                 served_models: Vec::new(),
+                serving: false,
+                running: false,
                 has_output: false,
                 telemetry_samples: None,
             }),
+            Event::JobServing(serving) => {
+                if let Some(attempt) = self.attempt_mut(serving.attempt) {
+                    attempt.serving = true;
+                }
+            }
             Event::JobRunning(running) => {
                 if let Some(attempt) = self.attempt_mut(running.attempt) {
+                    attempt.running = true;
                     attempt.served_models.clone_from(&running.served_models);
                 }
             }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::jobs::{self, Jobs, LoadedServer};
 use super::judge::{About, Judged, check_item, envelope, judge, natural};
+use super::numbers::Told;
 use super::request::Requests;
 use super::{Refused, Retry, follow_up, rejections};
 use crate::auth::AgentIdentity;
@@ -153,13 +154,17 @@ enum Round {
 
 impl Door<'_> {
     async fn run(&mut self, ended: &mut BTreeMap<JobKey, Uuid>) -> Result<(), Retry> {
-        self.find_duplicates().await?;
         let mut one_by_one = false;
-        for _ in 0..ROUNDS {
-            let mut requests = Requests::new(one_by_one);
-            let refused = self.judge_all(&mut requests).await?;
+        for round in 0..ROUNDS {
+            self.find_duplicates().await?;
+            let (mut requests, mut told) = (Requests::new(one_by_one), Told::new(round > 0));
+            let refused = self.judge_all(&mut requests, &mut told).await?;
+            if told.must_look_again() {
+                continue;
+            }
             match self.append_all(requests, ended).await? {
                 Round::Done => {
+                    told.remember(&self.state.log, &self.outcomes);
                     // Only now: what was refused may have been refused for an item that was not appended after all.
                     for (index, refused) in refused {
                         self.outcomes[index] = Some(refused.outcome());
@@ -183,10 +188,13 @@ impl Door<'_> {
 
     /// A resend is recognised by its id, and must be the same report.
     async fn find_duplicates(&mut self) -> Result<(), Retry> {
-        let ids: Vec<Uuid> = self.items.iter().map(|item| item.event_id).collect();
+        let open = |index: &usize| self.outcomes[*index].is_none();
+        let open: Vec<usize> = (0..self.items.len()).filter(open).collect();
+        let ids: Vec<Uuid> = open.iter().map(|index| self.items[*index].event_id).collect();
         let known = self.state.log.positions_of(&ids).await?;
         let mut seen = HashSet::new();
-        for (index, item) in self.items.iter().enumerate() {
+        for index in open {
+            let item = &self.items[index];
             if !seen.insert(item.event_id) {
                 let message = "the same event_id stands twice in the batch".to_owned();
                 self.outcomes[index] = Some(ItemOutcome::Retry { message });
@@ -227,7 +235,11 @@ impl Door<'_> {
     }
 
     /// Judges everything that has no outcome, each item after those before it.
-    async fn judge_all(&mut self, requests: &mut Requests) -> Result<Vec<(usize, Refused)>, Retry> {
+    async fn judge_all(
+        &mut self,
+        requests: &mut Requests,
+        told: &mut Told,
+    ) -> Result<Vec<(usize, Refused)>, Retry> {
         let mut jobs = Jobs::default();
         let mut server = None;
         let mut refused = Vec::new();
@@ -238,7 +250,9 @@ impl Door<'_> {
             let judged = match check_item(item, self.state.config.max_blob_bytes) {
                 Err(no) => Err(no),
                 Ok(()) => match item.body.job() {
-                    Some((key, attempt)) => self.judge_job(index, key, attempt, &mut jobs, requests).await?,
+                    Some((key, attempt)) => {
+                        self.judge_job(index, (key, attempt), &mut jobs, requests, told).await?
+                    }
                     None => self.judge_server(index, &mut server, requests).await?,
                 },
             };
@@ -252,10 +266,10 @@ impl Door<'_> {
     async fn judge_job(
         &self,
         index: usize,
-        key: &JobKey,
-        attempt: u32,
+        (key, attempt): (&JobKey, u32),
         jobs: &mut Jobs,
         requests: &mut Requests,
+        told: &mut Told,
     ) -> Result<Result<(), Refused>, Retry> {
         let item = &self.items[index];
         if key.org == self.identity.org() {
@@ -283,8 +297,14 @@ impl Door<'_> {
             Err(no) => return Ok(Err(no)),
         };
         let Judged { stream, decides, event: decided } = judged;
-        let expected = if decides { Expected::Exact(version) } else { Expected::Any };
-        requests.push(stream, expected, event, index);
+        let expected = match decides {
+            true => Expected::Exact(version),
+            false => match told.take(&self.state.log, &stream, &decided, index).await? {
+                Ok(expected) => expected,
+                Err(no) => return Ok(Err(no)),
+            },
+        };
+        requests.push(stream, expected, decides, event, index);
         if decides && let Some(loaded) = jobs.get(&self.state.log, key).await? {
             loaded.job.evolve(&decided, item.at);
         }
@@ -317,7 +337,7 @@ impl Door<'_> {
         let stream = self.identity.server.stream();
         let judged = Judged { stream: stream.clone(), decides: false, event };
         match envelope(self.identity, item, &judged, None, None) {
-            Ok(event) => requests.push(stream, Expected::Any, event, index),
+            Ok(event) => requests.push(stream, Expected::Any, false, event, index),
             Err(no) => return Ok(Err(no)),
         }
         Ok(Ok(()))

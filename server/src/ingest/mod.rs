@@ -12,6 +12,7 @@ pub mod http;
 mod jobs;
 mod judge;
 pub mod nats;
+mod numbers;
 mod rejections;
 mod request;
 

@@ -15,15 +15,10 @@ pub(super) struct Requests {
 #[derive(Debug)]
 struct Write {
     write: StreamWrite,
+    /// Whether the order among the streams matters: telemetry beside logs has none, a job's own events have.
+    ordered: bool,
     /// Which items of the batch its events are.
     indices: Vec<usize>,
-}
-
-impl Write {
-    /// Whether the order among the streams matters: telemetry beside logs has none, a job's own events have.
-    fn ordered(&self) -> bool {
-        self.write.expected != Expected::Any
-    }
 }
 
 impl Requests {
@@ -32,28 +27,35 @@ impl Requests {
         Self { one_by_one, requests: Vec::new() }
     }
 
-    /// Adds the event of item `index`. `expected` is what is believed of the stream just before it.
-    pub fn push(&mut self, stream: StreamKey, expected: Expected, event: NewEvent, index: usize) {
+    /// Adds the event of item `index`. `expected` is what is believed of the stream just before it; `ordered` says that it
+    /// stays in its place among the events of other streams.
+    pub fn push(
+        &mut self,
+        stream: StreamKey,
+        expected: Expected,
+        ordered: bool,
+        event: NewEvent,
+        index: usize,
+    ) {
         if let Some(last) = self.requests.last_mut().filter(|_| !self.one_by_one) {
             match last.iter().position(|write| write.write.stream == stream) {
                 // A stream occurs once in a request: its later events stand with its earlier ones, which is right
                 // unless something ordered lies between.
                 Some(at) => {
-                    let ordered = expected != Expected::Any;
                     let between = &last[at + 1..];
-                    if between.is_empty() || (!ordered && !between.iter().any(Write::ordered)) {
+                    if between.is_empty() || (!ordered && !between.iter().any(|write| write.ordered)) {
                         last[at].write.events.push(event);
                         last[at].indices.push(index);
                         return;
                     }
                 }
                 None => {
-                    last.push(Write::of(stream, expected, event, index));
+                    last.push(Write::of(stream, expected, ordered, event, index));
                     return;
                 }
             }
         }
-        self.requests.push(vec![Write::of(stream, expected, event, index)]);
+        self.requests.push(vec![Write::of(stream, expected, ordered, event, index)]);
     }
 
     /// The appends, each with the items its events are, in the order of its events.
@@ -66,8 +68,8 @@ impl Requests {
 }
 
 impl Write {
-    fn of(stream: StreamKey, expected: Expected, event: NewEvent, index: usize) -> Self {
-        Self { write: StreamWrite { stream, expected, events: vec![event] }, indices: vec![index] }
+    fn of(stream: StreamKey, expected: Expected, ordered: bool, event: NewEvent, index: usize) -> Self {
+        Self { write: StreamWrite { stream, expected, events: vec![event] }, ordered, indices: vec![index] }
     }
 }
 
@@ -101,11 +103,11 @@ mod tests {
         for (index, kind) in batch.chars().enumerate() {
             let (stream, expected) = match kind {
                 'j' => ("job", Expected::Exact(version)),
-                't' => ("telemetry", Expected::Any),
+                't' => ("telemetry", Expected::Exact(version)),
                 _ => ("logs", Expected::Any),
             };
-            version += i64::from(kind == 'j');
-            requests.push(StreamKey::new(stream, &["acme", "x"]), expected, event(), index);
+            version += i64::from(kind != 'l');
+            requests.push(StreamKey::new(stream, &["acme", "x"]), expected, kind == 'j', event(), index);
         }
         requests.finish().map(|(_, indices)| indices).collect()
     }

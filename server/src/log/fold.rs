@@ -12,8 +12,9 @@ use lru::LruCache;
 use super::LogError;
 use super::read::Reader;
 
-/// Most streams whose state is remembered; beyond it the one that was not asked for longest is forgotten.
-const MOST_STREAMS: NonZeroUsize = NonZeroUsize::new(10_000).expect("not zero");
+/// Most streams whose state is remembered; beyond it the one that was not asked for longest is forgotten. A job under way has
+/// four: its own, and those of its telemetry, progress and logs.
+const MOST_STREAMS: NonZeroUsize = NonZeroUsize::new(40_000).expect("not zero");
 /// Events read at once.
 const PAGE: i64 = 500;
 
@@ -70,14 +71,24 @@ impl Folds {
             }
         }
         let Some(state) = state else { return Ok(before.map(Arc::unwrap_or_clone)) };
-        let folded = Folded { version, state: Arc::new(state.clone()) };
+        self.remember(stream, version, state.clone());
+        Ok(Some(state))
+    }
+
+    /// What is remembered of a stream, with the version of the last event in it. There may be later events.
+    pub fn known<S: Clone + Send + Sync + 'static>(&self, stream: &StreamKey) -> Option<(i64, S)> {
+        let known = self.states().get(stream)?.get(&TypeId::of::<S>())?.clone();
+        Some((known.version, known.state.downcast_ref::<S>()?.clone()))
+    }
+
+    /// Remembers what a stream folds to, its event of this version included.
+    pub fn remember<S: Send + Sync + 'static>(&self, stream: &StreamKey, version: i64, state: S) {
         let mut states = self.states();
         let states = states.get_or_insert_mut(stream.clone(), HashMap::new);
         // Whoever read further meanwhile knows more.
-        if states.get(&of).is_none_or(|there| there.version < version) {
-            states.insert(of, folded);
+        if states.get(&TypeId::of::<S>()).is_none_or(|there| there.version < version) {
+            states.insert(TypeId::of::<S>(), Folded { version, state: Arc::new(state) });
         }
-        Ok(Some(state))
     }
 
     /// Forgets what a stream folds to.

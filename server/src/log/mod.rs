@@ -189,6 +189,18 @@ impl Log {
         self.folds.fold(&self.reader, stream, step).await
     }
 
+    /// What is remembered of a stream, with the version of the last event in it, without asking whether there are later
+    /// ones: for who then expects exactly that version.
+    pub fn remembered<S: Clone + Send + Sync + 'static>(&self, stream: &StreamKey) -> Option<(i64, S)> {
+        self.folds.known(stream)
+    }
+
+    /// Remembers the state that a stream folds to, up to its event of this version, which whoever appended it knows: the
+    /// same that [`Log::fold`] would make.
+    pub fn remember<S: Send + Sync + 'static>(&self, stream: &StreamKey, version: i64, state: S) {
+        self.folds.remember(stream, version, state);
+    }
+
     /// Up to `limit` events (10,000 at most) of a stream, from `from_version` (1 for all), in order.
     ///
     /// # Errors

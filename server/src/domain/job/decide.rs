@@ -129,8 +129,8 @@ impl Job {
     /// kept; [`Job::evolve`] sees to it that they change nothing.
     ///
     /// # Errors
-    /// As [`Job::admit`]; `attempt_ended` after the agent itself ended the attempt; `cancel_not_requested` when
-    /// nobody asked to stop it.
+    /// As [`Job::admit`]; `attempt_ended` after the agent itself ended the attempt; `already_reported` for a step of it that
+    /// is in the log; `cancel_not_requested` when nobody asked to stop it.
     pub fn report(
         &self,
         agent: &str,
@@ -144,6 +144,19 @@ impl Job {
         if attempt.end == Some(AttemptEnd::Reported) {
             return Err(Refusal::conflict("attempt_ended", format!("attempt {number} has ended already"))
                 .hint("send what happened in the attempt before its end"));
+        }
+        let again = match report {
+            JobReport::Serving(_) if attempt.serving => "its model server was started",
+            JobReport::Running(_) if attempt.running => "its load generator was started",
+            JobReport::Output(_) | JobReport::External(_) if attempt.has_output => "it has a result",
+            _ => "",
+        };
+        if !again.is_empty() {
+            return Err(Refusal::conflict("already_reported", format!("attempt {number}: {again} already"))
+                .because("it is in the log under another event_id")
+                .hint(
+                    "report each step of an attempt once, and send it again under the event_id that it had",
+                ));
         }
         Ok(vec![match report {
             JobReport::Serving(serving) => Event::JobServing(serving.clone()),

@@ -221,7 +221,7 @@ fn a_superseded_attempts_reports_are_kept_but_change_nothing() {
     driven.claim();
     let claimed_again = driven.job.attempts[1].claimed_at;
     let before = claimed_again.plus_micros(-1_000_000);
-    for report in [running(1), output(1), completed(1)] {
+    for report in [output(1), completed(1)] {
         let events = driven.job.report(&agent(), &report, before, at(driven.now)).unwrap();
         assert_eq!(events.len(), 1, "kept");
         driven.apply(events, before);
@@ -251,6 +251,16 @@ fn nothing_more_is_reported_about_an_attempt_that_its_agent_ended() {
     let (now, end) = (at(driven.now), driven.job.window(1).unwrap().1.unwrap());
     let refusal = driven.job.report(&agent(), &output(1), end, now).unwrap_err();
     assert_eq!(refusal.code, "attempt_ended");
+}
+
+#[test]
+fn each_step_of_an_attempt_is_reported_once() {
+    let mut driven = Driven::running();
+    assert_eq!(driven.report(running(1)), Err("already_reported"));
+    driven.report(output(1)).unwrap();
+    assert_eq!(driven.report(output(1)), Err("already_reported"));
+    driven.report(completed(1)).unwrap();
+    assert_eq!(driven.phase(), JobPhase::Completed);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use events::Event;
 use events::envelope::Recorded;
 use events::keys::JobKey;
-use events::telemetry::TelemetrySampled;
+use events::telemetry::{TelemetrySample, TelemetrySampled};
 
 use super::access::{self, rights_table};
 use super::energy::longest_step;
@@ -65,15 +65,27 @@ impl Telemetry {
         row
     }
 
+    /// Whether something was said of a sample's moment before.
+    fn is_known(&self, job: &str, attempt: u32, sample: &TelemetrySample) -> bool {
+        let minute = start_of(sample.at, CHUNK_US);
+        readings(sample).into_iter().any(|(source, _)| {
+            let chunk = self.chunks.get(&(job.to_owned(), attempt, source, minute));
+            chunk.is_some_and(|chunk| chunk.has(sample.at))
+        })
+    }
+
     fn sampled(&mut self, recorded: &Recorded, sampled: &TelemetrySampled) -> Result<(), FoldError> {
         let (key, job, attempt) = job_of(&recorded.stream)?;
         let keys = self.columns(key, &job, attempt)?;
         let position = recorded.position;
         let longest = longest_step(sampled.interval_ms);
+        // Sent again under another number, a moment is what was said of it first.
+        let samples: Vec<&TelemetrySample> =
+            sampled.samples.iter().filter(|sample| !self.is_known(&job, attempt, sample)).collect();
         let summary = self.summary(&keys, position);
-        summary.received(sampled.seq, sampled.samples.len() as u64, sampled.interval_ms);
+        summary.received(sampled.seq, samples.len() as u64, sampled.interval_ms);
         let (mut counted, mut of_tpus) = (Vec::new(), Vec::new());
-        for sample in &sampled.samples {
+        for &sample in &samples {
             if summary.counts(sample.at) {
                 summary.take(sample, longest);
                 counted.extend(&sample.gpus);
@@ -90,7 +102,7 @@ impl Telemetry {
             let new = || GpuSummaryRow::new(keys.clone(), gpu.gpu, position);
             self.gpus.get_mut_or_put((job.clone(), attempt, gpu.gpu), position, new).take(gpu, position);
         }
-        for sample in &sampled.samples {
+        for sample in samples {
             let minute = start_of(sample.at, CHUNK_US);
             for (source, reading) in readings(sample) {
                 for (metric, value) in reading.metrics() {
@@ -118,7 +130,7 @@ impl Projection for Telemetry {
         "telemetry"
     }
     fn version(&self) -> i32 {
-        5
+        6
     }
     fn interests(&self) -> &'static [&'static str] {
         &[

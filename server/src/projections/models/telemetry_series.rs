@@ -156,6 +156,11 @@ impl ChunkRow {
         }
     }
 
+    /// Whether it has a reading of this moment.
+    pub(super) fn has(&self, at: Timestamp) -> bool {
+        self.at.binary_search(&at).is_ok()
+    }
+
     pub(super) fn add(&mut self, at: Timestamp, reading: &Reading, position: i64) {
         let before = self.at.len();
         let place = self.at.partition_point(|t| *t <= at);
