@@ -256,18 +256,21 @@ fn disk(folder: &Path) -> Check {
 }
 
 fn gpus() -> Check {
-    match telemetry::nvml_state() {
-        NvmlState::Loaded(nvidia) => {
-            let driver = nvidia.driver_version().unwrap_or_else(|| "unknown".into());
-            let names: Vec<String> = nvidia.gpus().into_iter().map(|gpu| gpu.name).collect();
-            Check::fine("GPUs", format!("{} (driver {driver}): {}", names.len(), names.join(", ")))
-        }
-        NvmlState::Absent(why) => Check::note(
+    let found = telemetry::accelerators();
+    if found.gpus.is_empty() {
+        let why = match telemetry::nvml_state() {
+            NvmlState::Absent(why) => why,
+            NvmlState::Loaded(_) => "NVML counts none".to_owned(),
+        };
+        return Check::note(
             "GPUs",
-            "none by NVML",
-            format!("{why}. Fine on a host without NVIDIA GPUs; otherwise install the driver"),
-        ),
+            "none by NVML, none by amdgpu",
+            format!("{why}. Fine on a host without NVIDIA or AMD GPUs; otherwise install the driver"),
+        );
     }
+    let driver = found.driver_version.unwrap_or_else(|| "unknown".into());
+    let names: Vec<String> = found.gpus.into_iter().map(|gpu| gpu.name).collect();
+    Check::fine("GPUs", format!("{} (driver {driver}): {}", names.len(), names.join(", ")))
 }
 
 fn open_files() -> Check {

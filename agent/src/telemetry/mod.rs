@@ -4,6 +4,7 @@
 //! does not push the later ones. A moment that was missed stays missing; nothing is made up for it. What cannot
 //! be read is absent from the sample, never 0.
 
+mod amdgpu;
 mod cpu;
 mod libtpu;
 mod memory;
@@ -14,6 +15,7 @@ mod sampler;
 use events::server_host::GpuInfo;
 use events::telemetry::TelemetrySample;
 
+pub use amdgpu::SYSFS_ENV;
 pub use cpu::Topology;
 pub use libtpu::ADDRESS_ENV as LIBTPU_ADDRESS_ENV;
 pub use memory::{MemoryInfo, read_memory};
@@ -30,8 +32,13 @@ pub trait Source: Send {
 pub fn sources() -> Vec<Box<dyn Source>> {
     let mut sources: Vec<Box<dyn Source>> =
         vec![Box::new(cpu::Cpu::new()), Box::new(memory::Memory), Box::new(power::Rapl::find())];
+    let mut first = 0;
     if let NvmlState::Loaded(nvidia) = nvml::load() {
+        first = nvidia.count();
         sources.insert(0, nvidia);
+    }
+    if let Some(amd) = amdgpu::Amd::find(first) {
+        sources.push(Box::new(amd));
     }
     if let Some(tpus) = libtpu::Libtpu::find() {
         sources.insert(0, Box::new(tpus));
@@ -48,14 +55,20 @@ pub struct Accelerators {
     pub driver_version: Option<String>,
 }
 
-/// Looks up the accelerators.
+/// Looks up the accelerators: NVIDIA's, and after them AMD's.
 pub fn accelerators() -> Accelerators {
-    match nvml::load() {
+    let mut found = match nvml::load() {
         NvmlState::Loaded(nvidia) => {
             Accelerators { gpus: nvidia.gpus(), driver_version: nvidia.driver_version() }
         }
         NvmlState::Absent(_) => Accelerators::default(),
+    };
+    let first = u32::try_from(found.gpus.len()).unwrap_or(u32::MAX);
+    if let Some(amd) = amdgpu::Amd::find(first) {
+        found.gpus.extend(amd.gpus());
+        found.driver_version = found.driver_version.or_else(|| amd.driver_version());
     }
+    found
 }
 
 /// Whether NVIDIA's management library is here, for `doctor`.

@@ -1,5 +1,6 @@
 //! The agent program from outside.
 
+mod amdgpu;
 mod command_line;
 mod jobs;
 mod libtpu;

@@ -16,6 +16,7 @@ use crate::domain::workload::{roll_out, spec_of};
 use crate::domain::{Refusal, Server};
 use crate::outbound::OutboundError;
 use crate::readiness::{self, Facts};
+use crate::resolve::agents_see;
 use crate::state::AppState;
 
 /// Judges a workload, saved or not, on a server, chosen or not.
@@ -48,8 +49,12 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The host's accelerators: as its agent found them, or as its configuration says.
+    /// The accelerators that model servers are given their shares of: as the agent found them, or as the configuration says.
+    /// Nothing where they are of a kind that agents cannot tell apart: one model server has them all.
     pub(super) fn gpus(&self) -> Option<u32> {
+        if self.accelerator.as_ref().is_some_and(|accelerator| !agents_see(accelerator)) {
+            return None;
+        }
         let reported = self.server.as_ref().and_then(|server| server.capabilities.as_ref());
         reported
             .map(|capabilities| u32::try_from(capabilities.gpus.len()).unwrap_or(u32::MAX))

@@ -9,6 +9,8 @@ use super::{Facts, Finding, place};
 
 /// The arguments that bound the context of one request.
 const CONTEXT: &[&str] = &["max_model_len", "context_length", "max_seq_len", "max_total_tokens"];
+/// The arguments that may make a model's context longer than it says.
+const STRETCHING: &[&str] = &["hf_overrides", "json_model_override_args", "rope_scaling"];
 /// The share of a GPU's memory that a server claims.
 const MEMORY_SHARE: &[&str] = &["gpu_memory_utilization", "mem_fraction_static", "cuda_memory_fraction"];
 /// The share where neither the arguments nor their defaults say it.
@@ -34,6 +36,20 @@ pub(super) fn context_covers(facts: &Facts<'_>) -> Finding {
     if let Some(key) = key
         && let Some(set) = facts.engine_arg(&[key]).filter(|set| *set > 0)
     {
+        if let Some(most) = facts.model.max_context.map(u64::from)
+            && set > most
+            && facts.arg(STRETCHING).is_none()
+        {
+            return Finding::Fails(
+                format!(
+                    "The engine arguments ask for a context of {set} tokens, the model has {most}: its server would not start."
+                ),
+                vec![
+                    set_arg(key, most, format!("Lower the context length to at most {most}.")),
+                    unset(&format!("p_engine_args.{key}"), "Or remove it: the model's own is then used."),
+                ],
+            );
+        }
         if set < needed {
             return Finding::Fails(
                 format!(

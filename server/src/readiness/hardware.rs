@@ -83,6 +83,11 @@ pub(super) fn build_fits(facts: &Facts<'_>) -> Finding {
     )
 }
 
+/// Whether the framework's version serves without an accelerator. A processor is spelled by its maker in some lists.
+fn serves_on_processors(facts: &Facts<'_>) -> bool {
+    facts.framework.vendors.iter().any(|vendor| vendor == "cpu" || vendor.ends_with("-cpu"))
+}
+
 /// The framework's version runs on this kind of hardware, and on GPUs of this generation.
 pub(super) fn hardware_supported(facts: &Facts<'_>) -> Finding {
     if facts.is_external() || facts.framework.vendors.is_empty() {
@@ -90,9 +95,10 @@ pub(super) fn hardware_supported(facts: &Facts<'_>) -> Finding {
     }
     let name = format!("{} {}", facts.workload.framework_code, facts.workload.framework_version);
     let Some(vendor) = vendor(facts) else { return Finding::unknown("the server's hardware is not known") };
-    // A processor is spelled by its maker in some lists.
-    let runs =
-        facts.framework.vendors.iter().any(|v| *v == vendor || (vendor == "cpu" && v.ends_with("-cpu")));
+    let runs = match vendor.as_str() {
+        "cpu" => serves_on_processors(facts),
+        vendor => facts.framework.vendors.iter().any(|known| known == vendor),
+    };
     if !runs {
         return Finding::Fails(
             format!("{name} runs on {}; this server is {vendor}.", facts.framework.vendors.join(", ")),
@@ -210,6 +216,27 @@ pub(super) fn tensor_parallel_divides(facts: &Facts<'_>) -> Finding {
     let Some((count, _)) = facts.gpus() else {
         return Finding::unknown("the number of accelerators is not known");
     };
+    let processors = facts.accelerator.is_none_or(|accelerator| accelerator.kind == "cpu");
+    if count == 0 && processors && serves_on_processors(facts) {
+        if parallel > 1 {
+            return Finding::fails(
+                format!(
+                    "Tensor parallelism {parallel} needs accelerators; the server has its processors alone."
+                ),
+                set_arg(key, 1, "Set it to 1."),
+            );
+        }
+        if facts.accelerator.is_some() {
+            return Finding::ok("It serves on the server's processors.");
+        }
+        return Finding::Warning(
+            "The server has no accelerator that the agent could find: it serves on its processors."
+                .to_owned(),
+            vec![advice(
+                "Have the framework's build for processors installed there, or choose a server with accelerators.",
+            )],
+        );
+    }
     if count == 0 {
         return Finding::fails(
             "The server has no accelerator that the agent could find.",

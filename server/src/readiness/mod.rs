@@ -23,7 +23,7 @@ use events::workload::{ScenarioSpec, WorkloadSpec, addresses_in};
 use serde_json::Value;
 
 use crate::domain::{Refusal, Server};
-use crate::resolve::{DangerousArg, FRAMEWORK_OPENAI, Resolved, SetInForce, tensor_parallel};
+use crate::resolve::{DangerousArg, FRAMEWORK_OPENAI, Resolved, SetInForce, agents_see, tensor_parallel};
 
 /// What the rules look at.
 #[derive(Debug, Clone, Copy)]
@@ -78,9 +78,10 @@ impl Facts<'_> {
     }
 
     /// The accelerators: their number and the memory of the smallest in bytes, as the agent found them, or as the
-    /// catalogue's configuration says.
+    /// catalogue's configuration says: before an agent reported, and of kinds that agents do not list.
     fn gpus(&self) -> Option<(u32, Option<u64>)> {
-        if let Some(capabilities) = self.capabilities() {
+        let seen = self.accelerator.is_none_or(agents_see);
+        if let Some(capabilities) = self.capabilities().filter(|host| seen || !host.gpus.is_empty()) {
             let count = u32::try_from(capabilities.gpus.len()).unwrap_or(u32::MAX);
             let memory = |gpu: &GpuInfo| gpu.memory_total_bytes;
             let all: Option<Vec<u64>> = capabilities.gpus.iter().map(memory).collect();

@@ -310,7 +310,30 @@ fn tensor_parallelism_divides_heads_and_accelerators() {
     assert!(of(8, 3).message.contains("64 attention heads"));
     assert_eq!(of(4, 8).result, "fails");
     assert!(of(6, 4).cures[0].contains("1, 2, 3, 6"), "{:?}", of(6, 4).cures);
-    assert_eq!(of(0, 1).result, "fails");
+    assert_eq!(of(0, 2).result, "fails");
+}
+
+#[test]
+fn a_server_without_accelerators_serves_on_its_processors_where_the_framework_can() {
+    let on = |(vendor, kind): (&str, &str), gpus, parallel| {
+        let mut world = World::vllm("meta-llama/Llama-3.1-8B-Instruct", 0, 80.0);
+        world.accelerator = (!vendor.is_empty()).then(|| AcceleratorRegistered {
+            vendor: vendor.into(),
+            kind: kind.into(),
+            ..AcceleratorRegistered::default()
+        });
+        world.config = Some(ServerConfigRegistered { gpu_count: gpus, ..ServerConfigRegistered::default() });
+        let world = world.args(json!({"tensor_parallel_size": parallel}));
+        [world.result("tensor_parallel_divides"), world.result("hardware_supported")]
+    };
+    assert_eq!(on(("Intel", "cpu"), 0, 1), ["ok", "ok"]);
+    assert_eq!(on(("", ""), 0, 1), ["warning", "ok"]);
+    // One whose driver is gone is no server without.
+    assert_eq!(on(("NVIDIA", "gpu"), 8, 1)[0], "fails");
+    // What agents cannot list is there as the configuration says.
+    assert_eq!(on(("Google", "tpu"), 8, 8), ["ok", "ok"]);
+    assert_eq!(on(("Google", "tpu"), 4, 8)[0], "fails");
+    assert_eq!(on(("Intel", "gpu"), 2, 2), ["ok", "ok"]);
 }
 
 #[test]
@@ -327,6 +350,12 @@ fn the_context_holds_input_and_output() {
     };
     assert_eq!(vllm(192), "ok");
     assert_eq!(vllm(191), "fails");
+    // The model has 131,072: more would fail at launch, unless the model is told otherwise.
+    assert_eq!(vllm(131_072), "ok");
+    assert_eq!(vllm(131_073), "fails");
+    let stretched = json!({"max_model_len": 200_000, "hf_overrides": "{}"});
+    let world = World::vllm("meta-llama/Llama-3.1-8B-Instruct", 1, 80.0).args(stretched);
+    assert_eq!(world.result("context_covers"), "ok");
 }
 
 #[test]

@@ -41,6 +41,12 @@ fn kind_of(accelerator: &AcceleratorRegistered) -> String {
     }
 }
 
+/// Whether agents list accelerators of this kind: by NVML and by AMD's driver. Of the others a host has what its
+/// configuration says.
+pub fn agents_see(accelerator: &AcceleratorRegistered) -> bool {
+    matches!(kind_of(accelerator).as_str(), "nvidia" | "amd" | "cpu")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,7 +24,7 @@ use serde_json::Value;
 use crate::domain::Refusal;
 
 pub use arguments::{FlagStyle, check_tool_args, check_values};
-pub use build::container_image;
+pub use build::{agents_see, container_image};
 pub use derived::{context_per_request, derived_engine_args, quantization_arg};
 pub use endpoint::endpoint;
 pub use engine_args_set::{SetInForce, older};
