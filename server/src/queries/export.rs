@@ -1,5 +1,7 @@
 //! Rows as they come, in the formats without a limit: CSV, NDJSON, Parquet.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use bytes::Bytes;
 use futures::TryStreamExt;
@@ -21,6 +23,8 @@ pub(super) const CHUNK: usize = 64 * 1024;
 
 /// Rows read before they are handed on.
 const BATCH: usize = 256;
+/// How long a client may take nothing before its export is broken off: until then it holds a connection to the database.
+const STALLED: Duration = Duration::from_secs(60);
 /// Batches that are read ahead: about as many rows as come while a row group of Parquet is written.
 const AHEAD: usize = 24;
 
@@ -94,6 +98,7 @@ pub(super) fn stream(
     tokio::spawn(async move {
         if let Err(error) = write(batches, writer, out, &sender).await {
             tracing::warn!(%error, "an export broke off");
+            // The rows are let go of by now; a client that takes nothing may come back, and must not find a whole file.
             let _ = sender.send(Err(error)).await;
         }
     });
@@ -139,18 +144,47 @@ async fn write(
         let Some(batch) = batch else { break };
         for row in &batch {
             writer.row(row, &mut out)?;
-            if out.len() >= CHUNK && !send(sender, &mut out).await {
+            if out.len() >= CHUNK && !send(sender, &mut out, STALLED).await? {
                 // The client went away.
                 return Ok(());
             }
         }
     }
     writer.finish(&mut out)?;
-    send(sender, &mut out).await;
+    send(sender, &mut out, STALLED).await?;
     Ok(())
 }
 
-async fn send(sender: &mpsc::Sender<Result<Bytes, std::io::Error>>, out: &mut Vec<u8>) -> bool {
+/// Hands on what was written; false where the client went away.
+///
+/// # Errors
+/// The client took nothing for as long as `patience`.
+async fn send(
+    sender: &mpsc::Sender<Result<Bytes, std::io::Error>>,
+    out: &mut Vec<u8>,
+    patience: Duration,
+) -> std::io::Result<bool> {
     let next = Vec::with_capacity(CHUNK * 2);
-    sender.send(Ok(std::mem::replace(out, next).into())).await.is_ok()
+    let sent = sender.send(Ok(std::mem::replace(out, next).into()));
+    match tokio::time::timeout(patience, sent).await {
+        Ok(sent) => Ok(sent.is_ok()),
+        Err(_) => Err(std::io::Error::other(format!("the client took nothing for {} s", patience.as_secs()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_is_not_waited_for_for_ever() {
+        let (sender, mut receiver) = mpsc::channel(1);
+        let send = async |text: &str| send(&sender, &mut text.as_bytes().to_vec(), Duration::ZERO).await;
+        assert!(send("one").await.unwrap());
+        assert!(send("two").await.unwrap_err().to_string().contains("took nothing"));
+        assert_eq!(receiver.recv().await.unwrap().unwrap(), "one");
+        assert!(send("three").await.unwrap(), "it came back");
+        drop(receiver);
+        assert!(!send("four").await.unwrap(), "it went away");
+    }
 }
