@@ -1,5 +1,6 @@
 //! The stable views: what the API calls them, their columns, and the tables they are made of.
 
+mod invocations;
 mod kyai;
 mod leaderboard;
 mod people;
@@ -205,6 +206,7 @@ fn build() -> Vec<ViewDef> {
         events(),
         leaderboard::leaderboard(),
     ];
+    views.extend(invocations::invocations());
     views.extend(catalogue_views::all());
     views.extend(versioned::<OutputRow<Llm>>(
         "v_metrumbench_llm_outputs",
