@@ -186,6 +186,11 @@ impl ResolvedCommands {
             companions: Vec::new(),
         }
     }
+
+    /// The GPUs that the model servers use together; nothing where they take all that the host has.
+    pub fn gpus(&self) -> Option<u32> {
+        Some(self.gpus_per_replica?.saturating_mul(self.replicas))
+    }
 }
 
 /// A run was created with this job in it. Stream: the job's.

@@ -27,6 +27,7 @@ mod metrics_external;
 mod metrics_stems;
 mod metrics_table;
 pub mod networks;
+pub mod parallelism;
 pub mod project;
 pub mod prompt_source;
 pub mod proof_file;

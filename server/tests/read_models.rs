@@ -35,7 +35,17 @@ async fn a_job_and_its_result_say_what_was_served_and_how() {
     assert_eq!(beside["engine_args"], job["engine_args"]);
     let result =
         read.rows(&ada, "v_benchmark_results", "engine_args_set_code=eq.vllm-llama-tp2").await.remove(0);
-    assert_eq!((&result["engine_args_set_version"], &result["replicas"]), (&json!(3), &json!(1)));
+    for (name, value) in [
+        ("engine_args_set_version", json!(3)),
+        ("replicas", json!(1)),
+        ("gpus_per_replica", json!(2)),
+        ("gpus_used", json!(2)),
+        ("tensor_parallel_size", json!(2)),
+        ("data_parallel_size", Value::Null),
+        ("parallelism", json!("TP2")),
+    ] {
+        assert_eq!(result[name], value, "{name}");
+    }
     // Another attempt is served anew: what the one before loaded is not its own.
     let stream = story.job(8).stream();
     let claimed = events::job::JobClaimed { attempt: 2, agent: story.server().agent(), lease_s: 60 };
@@ -44,6 +54,43 @@ async fn a_job_and_its_result_say_what_was_served_and_how() {
     let job = read.rows(&ada, "v_jobs", "").await.remove(0);
     assert_eq!((&job["gpu_sets"], &job["weights_revision"]), (&Value::Null, &Value::Null));
     assert_eq!(job["engine_args_set_version"], 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn throughput_per_gpu_is_that_of_the_gpus_that_were_used() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "used").await;
+    Story { concurrencies: vec![8], gpus: 8, ..Story::default() }.tell(&read).await;
+    read.settle().await;
+    let result = read.row(&person("acme", "ada"), "v_benchmark_results", "").await;
+    assert_eq!((&result["gpu_count"], &result["gpus_used"]), (&json!(8), &json!(2)));
+    assert_eq!(result["output_tokens_per_second_per_gpu"], 50_000.0 / 28.0 / 2.0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_an_endpoint_on_another_machine_neither_hardware_nor_price_nor_energy_is_known() {
+    let cluster = Cluster::start().await;
+    for (name, endpoint, elsewhere) in
+        [("elsewhere", "https://api.example.org/v1", true), ("here", "http://127.0.0.1:8000/v1", false)]
+    {
+        let read = Read::start(&cluster, name).await;
+        Story { concurrencies: vec![8], endpoint: Some(endpoint), ..Story::default() }.tell(&read).await;
+        read.settle().await;
+        let result = read.row(&person("acme", "ada"), "v_benchmark_results", "").await;
+        assert_eq!(result["external_endpoint"], elsewhere);
+        assert!(!result["output_tokens_per_second"].is_null());
+        for name in [
+            "gpu_name",
+            "gpu_count",
+            "gpus_used",
+            "output_tokens_per_second_per_gpu",
+            "cost_per_million_output_tokens_usd",
+            "energy_j",
+            "output_tokens_per_joule",
+        ] {
+            assert_eq!(result[name].is_null(), elsewhere, "{name}: {}", result[name]);
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

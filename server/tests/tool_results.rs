@@ -81,6 +81,65 @@ async fn an_imported_result_stands_beside_the_measured_ones_and_says_so() {
 }
 
 #[tokio::test]
+async fn what_other_tools_wrote_of_a_real_server_is_imported_with_their_own_figures() {
+    let plane = Plane::start().await;
+    let member = plane.client(Role::Member).await;
+    project(&member, "p").await;
+    let files = [
+        ("guidellm", include_str!("../../events/src/foreign/captures/guidellm-0.8.1-llama-cpp.json")),
+        ("aiperf", include_str!("../../events/src/foreign/captures/aiperf-0.13.0-llama-cpp.json")),
+    ];
+    for (format, file) in files {
+        let told = |args: &mut Value| {
+            args["p_format"] = json!(format);
+            args["p_input_sequence_length"] = json!(48);
+            args["p_output_sequence_length"] = json!(24);
+        };
+        import(&member, file, told).await.ok();
+    }
+    let found = rows(&member, &plane, "/api/v_benchmark_results?project_code=eq.p&order=tool_code").await;
+    // What each showed on its console, rounded as there.
+    let shown = |row: &Value, name: &str, digits: usize| {
+        row[name].as_f64().map(|value| format!("{value:.digits$}")).unwrap_or_default()
+    };
+    let [aiperf, guidellm] = found.as_slice() else { panic!("two results: {found:?}") };
+    for (row, digits, figures) in [
+        (
+            aiperf,
+            2,
+            [
+                ("output_tokens_per_second", "9.57"),
+                ("requests_per_second", "0.40"),
+                ("ttft_avg_ms", "1491.43"),
+                ("ttft_p99_ms", "1858.98"),
+                ("tpot_excl_first_avg_ms", "152.60"),
+                ("response_time_p50_ms", "5182.53"),
+            ],
+        ),
+        (
+            guidellm,
+            1,
+            [
+                ("output_tokens_per_second", "20.2"),
+                ("total_tokens_per_second", "64.2"),
+                ("ttft_avg_ms", "668.7"),
+                ("ttft_p95_ms", "992.5"),
+                ("tpot_excl_first_p50_ms", "67.3"),
+                ("tpot_excl_first_p95_ms", "102.5"),
+            ],
+        ),
+    ] {
+        for (name, figure) in figures {
+            assert_eq!(shown(row, name, digits), figure, "{name} of {}", row["tool_code"]);
+        }
+        assert_eq!((&row["requests_succeeded"], &row["requests_failed"]), (&json!(16), &json!(0)));
+        assert_eq!(row["scenario_code"], "c2-isl48-osl24");
+        assert_eq!(row["imported"], true);
+    }
+    plane.stop().await;
+}
+
+#[tokio::test]
 async fn the_same_file_is_imported_once() {
     let plane = Plane::start().await;
     let member = plane.client(Role::Member).await;
@@ -251,6 +310,7 @@ async fn a_job_of_inferencex_is_completed_by_its_result() {
     let found = rows(&member, &plane, "/api/v_inferencex_outputs?project_code=eq.p").await;
     assert_eq!((&found[0]["job"], &found[0]["imported"]), (&jobs[0]["job"], &json!(false)));
     assert_eq!(found[0]["simulated"], json!(true), "the reference server answered");
+    assert_eq!(jobs[0]["simulated"], json!(true), "the job says so too");
     // Its agent comes too late: a result is never replaced.
     assert!(matches!(ingest(aggregate()).await.refused().code.as_str(), "job_not_running" | "result_exists"));
     let late = json!({"kind": "completed", "job": held.job,
@@ -286,18 +346,18 @@ async fn a_tool_that_the_host_lacks_is_a_readiness_failure_with_its_cure() {
     plane.stop().await;
 }
 
-fn evaluation(score: f64, latency_ms: f64, dataset: &str) -> Value {
+fn evaluation(score: f64, latency_ms: f64, dataset: &str, judge: &str) -> Value {
     let hash = |word: &str| hex::encode(Sha256::digest(word));
     json!({
         "load": {}, "figures": {"requests_succeeded": 98, "requests_failed": 2, "response_time_ms": {"avg": latency_ms}},
         "kyai": {"dataset": dataset, "dataset_sha256": hash(dataset), "generation_prompt_sha256": hash("g"),
-                 "judge_prompt_sha256": hash("j"), "judge": "judge 1", "questions": 100, "scored": 98, "errors": 2,
+                 "judge_prompt_sha256": hash("j"), "judge": judge, "questions": 100, "scored": 98, "errors": 2,
                  "score": score},
     })
 }
 
 #[tokio::test]
-async fn evaluations_are_ranked_among_the_same_questions_by_score_and_then_by_latency() {
+async fn evaluations_are_ranked_among_the_same_questions_and_judge_by_score_and_then_by_latency() {
     let plane =
         Plane::start_with(|config| config.endpoints = Policy::of_agents("127.0.0.0/8".parse().unwrap()))
             .await;
@@ -309,13 +369,14 @@ async fn evaluations_are_ranked_among_the_same_questions_by_score_and_then_by_la
     agent.report(&[(clock::now(), capabilities)]).await;
     member.rpc("create_project", &json!({"p_project_code": "p", "p_name": "p"})).await.ok();
     let candidates = [
-        ("google/gemma-3-270m", 0.5, 900.0, "mmlu-pro"),
-        ("google/gemma-3-1b-it", 0.7, 900.0, "mmlu-pro"),
-        ("Qwen/Qwen3-0.6B", 0.7, 300.0, "mmlu-pro"),
-        ("Qwen/Qwen3-1.7B", 0.1, 300.0, "gpqa-diamond"),
+        ("google/gemma-3-270m", 0.5, 900.0, "mmlu-pro", "judge 1"),
+        ("google/gemma-3-1b-it", 0.7, 900.0, "mmlu-pro", "judge 1"),
+        ("Qwen/Qwen3-0.6B", 0.7, 300.0, "mmlu-pro", "judge 1"),
+        ("Qwen/Qwen3-1.7B", 0.1, 300.0, "gpqa-diamond", "judge 1"),
+        ("Qwen/Qwen3-4B", 0.2, 300.0, "mmlu-pro", "judge 2"),
     ];
     let mut heads = Vec::new();
-    for (number, (model, score, latency, dataset)) in candidates.iter().enumerate() {
+    for (number, (model, score, latency, dataset, judge)) in candidates.iter().enumerate() {
         let code = format!("w{number}");
         let workload = json!({
             "p_workload_code": code, "p_model_code": model, "p_framework_code": "openai", "p_framework_version": "v1",
@@ -326,7 +387,7 @@ async fn evaluations_are_ranked_among_the_same_questions_by_score_and_then_by_la
         let start = json!({"p_project_code": "p", "p_workload_code": code, "p_config_code": CONFIG, "p_hostname": "h1"});
         member.rpc("start_run", &start).await.ok();
         let held = agent.claim().await.expect("a job waits");
-        let mut output = evaluation(*score, *latency, dataset);
+        let mut output = evaluation(*score, *latency, dataset, judge);
         output["attempt"] = json!(held.attempt);
         output["invocation"] = json!({"tool_code": "kyai", "tool_version": "kyai 1", "argv": ["kyai"], "exit_code": 0,
                                       "summary_sha256": "0a".repeat(32)});
@@ -347,7 +408,9 @@ async fn evaluations_are_ranked_among_the_same_questions_by_score_and_then_by_la
         }
         heads.push(plane.head().await);
     }
-    let board = rows(&member, &plane, "/api/v_kyai_leaderboard?dataset=eq.mmlu-pro&order=rank").await;
+    let board =
+        rows(&member, &plane, "/api/v_kyai_leaderboard?dataset=eq.mmlu-pro&judge=eq.judge 1&order=rank")
+            .await;
     let ranks: Vec<(i64, &str)> = board
         .iter()
         .map(|row| (row["rank"].as_i64().unwrap(), row["model_code"].as_str().unwrap()))
@@ -360,6 +423,26 @@ async fn evaluations_are_ranked_among_the_same_questions_by_score_and_then_by_la
     assert_eq!((&then[0]["rank"], &then[0]["model_code"]), (&json!(1), &json!("google/gemma-3-270m")));
     let other = rows(&member, &plane, "/api/v_kyai_leaderboard?dataset=eq.gpqa-diamond").await;
     assert_eq!((other.len(), &other[0]["rank"]), (1, &json!(1)), "other questions are another board");
+    let other = rows(&member, &plane, "/api/v_kyai_leaderboard?judge=eq.judge 2").await;
+    assert_eq!((other.len(), &other[0]["rank"]), (1, &json!(1)), "another judge is another board");
+    // The leaderboard's quality is ranked within each of the three, now and as it stood then.
+    for as_of in [String::new(), format!("&as_of={}", heads[4])] {
+        let path = format!("/api/v_leaderboard?category=eq.quality&suspicious=is.true{as_of}");
+        let board = rows(&member, &plane, &path).await;
+        let mut ranks: Vec<(&str, i64, &str)> = board
+            .iter()
+            .map(|row| {
+                let word = |name: &str| row[name].as_str().unwrap_or_default();
+                (word("question_set"), row["rank"].as_i64().unwrap(), word("model_code"))
+            })
+            .collect();
+        assert_eq!(ranks.len(), 5, "{board:?}");
+        assert!(ranks.is_sorted_by_key(|(set, rank, _)| (*set, *rank)));
+        ranks.retain(|(_, rank, _)| *rank == 1);
+        let mut first: Vec<&str> = ranks.iter().map(|(_, _, model)| *model).collect();
+        first.sort_unstable();
+        assert_eq!(first, ["Qwen/Qwen3-0.6B", "Qwen/Qwen3-1.7B", "Qwen/Qwen3-4B", "google/gemma-3-1b-it"]);
+    }
     let unified = rows(&member, &plane, "/api/v_benchmark_results?workload_code=eq.w1").await;
     assert_eq!(unified[0]["kyai_score"], json!(0.7));
     // The questions are cited.

@@ -107,10 +107,11 @@ pub(in crate::tools) mod tests {
             "job": job, "attempt": 1, "server": server, "claimed_at": "2026-11-30T12:00:00Z",
             "expires_at": "2026-11-30T13:00:00Z",
             "workload": {"model_code": "m/a", "framework_code": "vllm", "framework_version": "0.28.0",
-                         "tool_code": tool, "quantization": "fp8", "engine_args": {"tensor_parallel_size": 4}},
+                         "tool_code": tool, "quantization": "fp8"},
             "scenario": {"concurrency": 8, "num_requests": 80},
             "commands": {"serve_argv": [], "tool_argv": [tool], "readiness_path": "", "readiness_timeout_s": 1,
-                         "job_timeout_s": 60, "templates": []},
+                         "job_timeout_s": 60, "templates": [], "engine_args": {"tensor_parallel_size": 4},
+                         "gpus_per_replica": 4},
             "sample_interval_ms": 1000,
         }))
         .expect("a job")

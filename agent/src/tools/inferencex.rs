@@ -20,7 +20,8 @@ fn find(files: &ToolFiles) -> Result<SummaryLine, SummaryError> {
 fn read(measured: &Measured<'_>, text: &str) -> Result<Read, String> {
     let mut results = foreign::read(Format::InferencexResult, text.as_bytes()).map_err(why)?;
     let result = results.pop().ok_or("it holds no result")?;
-    let dimensions = InferencexDimensions::of_workload(&measured.job.workload, measured.gpus);
+    let dimensions =
+        InferencexDimensions::of_job(&measured.job.workload, &measured.job.commands, measured.gpus);
     let per_gpu = PerGpu::of(&result.figures, dimensions.gpu_count);
     let inferencex = Some(InferencexOutput { dimensions, per_gpu });
     Ok(Read { load: result.load, figures: result.figures, inferencex, ..Read::default() })

@@ -21,11 +21,21 @@ pub(super) fn read(value: &Value, format: Format) -> Result<ForeignResult, Forei
     }
     let latency = time(&file, "request_latency")?;
     let response_time_ms = file.required("request_latency", latency)?;
+    let requests = |name: &str| total(&file, name, &["requests", "count"]);
+    let succeeded = requests("request_count")?;
+    // A run without failures does not count them, but counts what ended in either way.
+    let failed = match requests("error_request_count")? {
+        Some(failed) => Some(failed),
+        None => {
+            requests("completed_request_count")?.zip(succeeded).and_then(|(all, good)| all.checked_sub(good))
+        }
+    };
     let figures = ForeignFigures {
-        requests_succeeded: total(&file, "request_count", &["requests", "count"])?,
-        requests_failed: total(&file, "error_request_count", &["requests", "count"])?,
+        requests_succeeded: succeeded,
+        requests_failed: failed,
         window_s: seconds(&file, "benchmark_duration")?,
         requests_per_second: rate(&file, "request_throughput", "requests/sec")?,
+        prompt_tokens_per_second: rate(&file, "input_token_throughput", "tokens/sec")?,
         completion_tokens_per_second: rate(&file, "output_token_throughput", "tokens/sec")?,
         total_tokens_per_second: rate(&file, "total_token_throughput", "tokens/sec")?,
         prompt_tokens_total: total(&file, "total_isl", &["tokens"])?,

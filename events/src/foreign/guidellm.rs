@@ -46,6 +46,7 @@ fn read_benchmark(
         requests_succeeded: Some(succeeded),
         requests_failed: totals.count("errored")?,
         window_s: benchmark.number("duration")?,
+        window_ended_at: super::moment(benchmark.number("end_time")?),
         // Only what succeeded: failures would make a rate of nothing.
         requests_per_second: mean(&metrics, "requests_per_second")?,
         prompt_tokens_per_second: mean(&metrics, "prompt_tokens_per_second")?,
@@ -79,7 +80,12 @@ fn load(benchmark: &Fields<'_>) -> Result<Load, ForeignError> {
         },
         None => (None, None),
     };
-    Ok(Load { concurrency, request_rate, ..Load::default() })
+    let model_id = match config.object("backend")? {
+        Some(backend) => backend.text("model")?,
+        None => None,
+    };
+    let date = super::moment(benchmark.number("start_time")?).map(|at| at.to_string());
+    Ok(Load { model_id, date, concurrency, request_rate, ..Load::default() })
 }
 
 /// A metric over the requests that succeeded; nothing where it has no sample, for its numbers are then all 0.

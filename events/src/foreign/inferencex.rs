@@ -5,6 +5,8 @@ use serde_json::Value;
 
 use super::fields::{Fields, kind};
 use super::{ForeignError, ForeignFigures, ForeignResult, Format, Load, Spread, vllm};
+use crate::job::ResolvedCommands;
+use crate::parallelism::{EngineArgs, Parallelism};
 use crate::workload::WorkloadSpec;
 
 /// What InferenceX records of a run, so that it can be reproduced and compared.
@@ -81,31 +83,39 @@ pub struct Dimensions {
 }
 
 impl Dimensions {
-    /// Those of a run that serves on one host, from the workload. The GPUs are those that the model server was given, or
-    /// else the host's; none for a host without.
-    pub fn of_workload(workload: &WorkloadSpec, host_gpus: u32) -> Self {
-        let number = |keys: &[&str]| {
-            let found = keys.iter().find_map(|key| workload.engine_args.get(*key)).and_then(Value::as_u64);
-            found.and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0)
-        };
-        let tp = number(&["tensor_parallel_size", "tp_size"]);
-        let pp = number(&["pipeline_parallel_size", "pp_size"]);
-        let dp = number(&["data_parallel_size", "dp_size"]);
-        let set = tp.is_some() || pp.is_some() || dp.is_some();
-        let product =
-            [tp, pp, dp].iter().try_fold(1u32, |product, size| product.checked_mul(size.unwrap_or(1)));
+    /// Those of a job that serves on one host. The GPUs are those that its model servers were given, or else the host's;
+    /// none for a host without.
+    pub fn of_job(workload: &WorkloadSpec, commands: &ResolvedCommands, host_gpus: u32) -> Self {
+        let parallelism = Parallelism::of_commands(commands);
+        let starts = !commands.serve_argv.is_empty();
         Self {
+            spec_decoding: starts.then(|| speculation(&commands.engine_args)),
             framework: Some(workload.framework_code.clone()),
             precision: workload.quantization.clone(),
-            tp,
-            pp,
-            ep: number(&["expert_parallel_size", "ep_size"]),
-            gpu_count: if set { product } else { Some(host_gpus).filter(|gpus| *gpus > 0) },
+            tp: parallelism.tensor,
+            pp: parallelism.pipeline,
+            ep: parallelism.expert,
+            dp_attention: starts.then_some(parallelism.data_attention),
+            gpu_count: commands.gpus().or(Some(host_gpus)).filter(|gpus| *gpus > 0),
             disaggregated: Some(false),
             multinode: Some(false),
             ..Self::default()
         }
     }
+}
+
+/// The kind of speculative decoding that the engine arguments ask for, in the word that they use; `none` without.
+fn speculation(args: &EngineArgs) -> String {
+    let word = match args.get("speculative_algorithm").or_else(|| args.get("speculative_config")) {
+        None => return "none".to_owned(),
+        Some(Value::String(text)) => match serde_json::from_str::<Value>(text) {
+            Ok(config) => config["method"].as_str().map(str::to_owned),
+            Err(_) => Some(text.clone()),
+        },
+        Some(config) => config["method"].as_str().map(str::to_owned),
+    };
+    // A configuration that names a draft model alone.
+    word.filter(|word| !word.is_empty()).unwrap_or_else(|| "draft_model".to_owned()).to_lowercase()
 }
 
 /// Throughput per GPU, tokens a second.

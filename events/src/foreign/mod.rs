@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::summary::Distribution;
+use crate::timestamp::Timestamp;
 
 pub use inferencex::{Dimensions as InferencexDimensions, PerGpu};
 
@@ -115,7 +116,7 @@ impl ForeignError {
     }
 }
 
-/// A distribution, as far as a file tells. Milliseconds.
+/// A distribution, as far as a file tells. Milliseconds, unless its name says otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -228,6 +229,9 @@ pub struct ForeignFigures {
     /// Seconds that were measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_s: Option<f64>,
+    /// When they ended, by the clock of the host that sent the load. What energy is worked out over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_ended_at: Option<Timestamp>,
     /// Answered requests a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_per_second: Option<f64>,
@@ -267,6 +271,18 @@ pub struct ForeignFigures {
     /// Seconds of audio transcribed a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio_seconds_per_second: Option<f64>,
+    /// Response time ÷ audio length, of each request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtf: Option<Spread>,
+    /// Word error rate of each transcript.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wer: Option<Spread>,
+    /// Character error rate of each transcript.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cer: Option<Spread>,
+    /// Part of the requests that gave whole images, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub success_rate: Option<f64>,
     /// Images generated a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images_per_second: Option<f64>,
@@ -388,6 +404,11 @@ fn agree(place: &str, said: Option<f64>, worked_out: Option<f64>) -> Result<(), 
         }
         _ => Ok(()),
     }
+}
+
+/// A moment that is told in seconds since 1970.
+fn moment(seconds: Option<f64>) -> Option<Timestamp> {
+    Timestamp::from_micros((seconds.filter(|seconds| *seconds > 0.0)? * 1e6) as i64).ok()
 }
 
 fn per_second(count: Option<u64>, seconds: Option<f64>) -> Option<f64> {

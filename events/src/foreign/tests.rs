@@ -2,6 +2,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::job::ResolvedCommands;
+use crate::summary::{Distribution, Summary};
 
 fn one(format: Format, value: &Value) -> ForeignResult {
     let mut results = read(format, value.to_string().as_bytes()).unwrap_or_else(|error| panic!("{error}"));
@@ -319,13 +321,47 @@ fn an_inferencex_result_is_read_as_its_ancestors() {
 
 #[test]
 fn the_gpus_of_a_run_are_those_its_model_server_was_given_or_else_the_hosts() {
-    let gpus = |engine_args: Value, host| {
-        let workload = json!({"model_code": "m/a", "framework_code": "vllm", "framework_version": "0.28.0",
-                              "tool_code": "inferencex", "engine_args": engine_args});
-        InferencexDimensions::of_workload(&serde_json::from_value(workload).unwrap(), host).gpu_count
+    let of = |engine_args: Value, gpus_per_replica, host| {
+        let workload = json!({"model_code": "m/a", "framework_code": "sglang", "framework_version": "0.5.15.post1",
+                              "tool_code": "inferencex"});
+        let commands = ResolvedCommands {
+            engine_args: serde_json::from_value(engine_args).unwrap(),
+            gpus_per_replica,
+            ..ResolvedCommands::of(vec!["sglang".into()], vec![])
+        };
+        InferencexDimensions::of_job(&serde_json::from_value(workload).unwrap(), &commands, host)
     };
-    assert_eq!(gpus(json!({"tensor_parallel_size": 4, "data_parallel_size": 2}), 16), Some(8));
-    assert_eq!((gpus(json!({}), 8), gpus(json!({}), 0)), (Some(8), None));
+    assert_eq!(of(json!({"tp_size": 4, "dp_size": 2}), Some(8), 16).gpu_count, Some(8));
+    assert_eq!((of(json!({}), None, 8).gpu_count, of(json!({}), None, 0).gpu_count), (Some(8), None));
+    let shared = json!({"tp_size": 8, "dp_size": 8, "ep_size": 8, "enable_dp_attention": true});
+    let shared = of(shared, Some(8), 8);
+    assert_eq!((shared.gpu_count, shared.tp, shared.ep), (Some(8), Some(8), Some(8)));
+    assert_eq!(shared.dp_attention, Some(true));
+    let speculation = |args| of(args, None, 8).spec_decoding.unwrap();
+    assert_eq!(speculation(json!({})), "none");
+    assert_eq!(speculation(json!({"speculative_algorithm": "EAGLE3"})), "eagle3");
+    assert_eq!(speculation(json!({"speculative_config": "{\"method\": \"mtp\"}"})), "mtp");
+    assert_eq!(speculation(json!({"speculative_config": {"model": "m/draft"}})), "draft_model");
+}
+
+#[test]
+fn what_only_speech_and_images_have_is_imported_too() {
+    let golden = include_str!("../../tests/golden/tool_output.recorded.v2.json");
+    let recorded: Value = serde_json::from_str(golden).unwrap();
+    let mut summary: Summary = serde_json::from_value(recorded["summary"].clone()).unwrap();
+    let of = |avg| Some(Distribution { avg: Some(avg), ..Distribution::default() });
+    summary.tool = "metrumbench-asr".to_owned();
+    let asr = &mut summary.figures.asr;
+    (asr.rtf, asr.wer, asr.cer) = (of(0.2), of(0.08), of(0.03));
+    summary.figures.imagegen.success_rate = Some(0.75);
+    let line = serde_json::to_string(&summary).unwrap();
+    let figures = read(Format::Metrumbench, line.as_bytes()).unwrap().remove(0).figures;
+    let avg = |spread: &Option<Spread>| spread.as_ref().and_then(|spread| spread.avg);
+    assert_eq!(
+        (avg(&figures.rtf), avg(&figures.wer), avg(&figures.cer)),
+        (Some(0.2), Some(0.08), Some(0.03))
+    );
+    assert_eq!(figures.success_rate, Some(0.75));
 }
 
 #[test]

@@ -145,3 +145,60 @@ fn what_guidellms_schema_holds_is_read() {
     assert!(close(ttft.p50, 80.0) && close(ttft.p99_9, 87.984) && close(itl.avg, 8.75));
     assert_eq!((result.load.concurrency, result.load.tool_version.as_deref()), (Some(8), Some("0.8.1")));
 }
+
+#[test]
+fn what_guidellm_wrote_of_a_real_server_is_read_as_its_console_says() {
+    let result = one(Format::Guidellm, include_str!("captures/guidellm-0.8.1-llama-cpp.json"));
+    let (figures, load) = (&result.figures, &result.load);
+    assert_eq!((figures.requests_succeeded, figures.requests_failed), (Some(16), Some(0)));
+    assert_eq!((figures.prompt_tokens_total, figures.completion_tokens_total), (Some(838), Some(384)));
+    // Its table of throughputs, rounded as there.
+    let shown = |value: Option<f64>| value.map(|value| format!("{value:.1}")).unwrap_or_default();
+    assert_eq!(shown(figures.requests_per_second), "0.8");
+    assert_eq!(shown(figures.prompt_tokens_per_second), "44.1");
+    assert_eq!(shown(figures.completion_tokens_per_second), "20.2");
+    assert_eq!(shown(figures.total_tokens_per_second), "64.2");
+    let (ttft, itl) = (figures.ttft_ms.as_ref().unwrap(), figures.tpot_excl_first_ms.as_ref().unwrap());
+    assert_eq!([shown(ttft.avg), shown(ttft.p50), shown(ttft.p95)], ["668.7", "589.0", "992.5"]);
+    assert_eq!([shown(itl.avg), shown(itl.p50), shown(itl.p95)], ["73.8", "67.3", "102.5"]);
+    let latency = figures.response_time_ms.as_ref().unwrap();
+    let seconds = |value: Option<f64>| shown(value.map(|ms| ms / 1000.0));
+    assert_eq!([seconds(latency.avg), seconds(latency.p50), seconds(latency.p95)], ["2.4", "2.1", "3.3"]);
+    assert_eq!((load.concurrency, load.model_id.as_deref()), (Some(2), Some("google/gemma-3-270m")));
+    assert_eq!(load.tool_version.as_deref(), Some("0.8.1"));
+    let ended = figures.window_ended_at.unwrap().as_micros();
+    assert_eq!(ended / 1000, 1_796_141_141_924, "in its JSON as seconds since 1970");
+}
+
+#[test]
+fn what_aiperf_wrote_of_a_real_server_is_read_as_its_console_says() {
+    let result = one(Format::Aiperf, include_str!("captures/aiperf-0.13.0-llama-cpp.json"));
+    let (figures, load) = (&result.figures, &result.load);
+    assert_eq!((figures.requests_succeeded, figures.requests_failed), (Some(16), Some(0)));
+    assert_eq!((figures.prompt_tokens_total, figures.completion_tokens_total), (Some(853), Some(384)));
+    let shown = |value: Option<f64>| value.map(|value| format!("{value:.2}")).unwrap_or_default();
+    assert_eq!(shown(figures.window_s), "40.10");
+    assert_eq!(shown(figures.requests_per_second), "0.40");
+    assert_eq!(shown(figures.prompt_tokens_per_second), "21.27");
+    assert_eq!(shown(figures.completion_tokens_per_second), "9.57");
+    let (ttft, itl) = (figures.ttft_ms.as_ref().unwrap(), figures.tpot_excl_first_ms.as_ref().unwrap());
+    assert_eq!(
+        [
+            shown(ttft.avg),
+            shown(ttft.min),
+            shown(ttft.max),
+            shown(ttft.p99),
+            shown(ttft.p50),
+            shown(ttft.std)
+        ],
+        ["1491.43", "689.14", "1872.71", "1858.98", "1537.47", "309.70"]
+    );
+    assert_eq!([shown(itl.avg), shown(itl.p99), shown(itl.p90)], ["152.60", "178.53", "175.47"]);
+    let latency = figures.response_time_ms.as_ref().unwrap();
+    assert_eq!(
+        [shown(latency.avg), shown(latency.p90), shown(latency.p50)],
+        ["5001.18", "5583.76", "5182.53"]
+    );
+    assert_eq!((load.concurrency, load.model_id.as_deref()), (Some(2), Some("google/gemma-3-270m")));
+    assert_eq!((load.input_sequence_length, load.output_sequence_length), (Some(48), Some(24)));
+}

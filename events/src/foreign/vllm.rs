@@ -4,7 +4,9 @@
 use serde_json::Value;
 
 use super::fields::Fields;
-use super::{ForeignError, ForeignFigures, ForeignResult, Format, Load, Spread, agree, not_json, per_second};
+use super::{
+    ForeignError, ForeignFigures, ForeignResult, Format, Load, Spread, agree, moment, not_json, per_second,
+};
 
 /// Reads the results of a file.
 pub(super) fn read(text: &str) -> Result<Vec<ForeignResult>, ForeignError> {
@@ -58,6 +60,7 @@ pub(super) fn serving(file: &Fields<'_>) -> Result<(Load, ForeignFigures), Forei
         requests_succeeded: Some(succeeded),
         requests_failed: failed,
         window_s: Some(window_s),
+        window_ended_at: moment(file.number("benchmark_end_time_unix")?),
         requests_per_second: file.number("request_throughput")?,
         prompt_tokens_per_second: per_second(input, Some(window_s)),
         // Without a tokenizer it counts an answer whose usage the server did not say as one token.

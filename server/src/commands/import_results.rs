@@ -5,7 +5,7 @@ use events::Event;
 use events::StreamKey;
 use events::access::Role;
 use events::api::{CommandReply, ImportResults};
-use events::foreign::{self, ForeignError, ForeignResult, Load};
+use events::foreign::{self, ForeignError, ForeignResult, InferencexDimensions, Load};
 use events::keys::{ImportKey, check_code};
 use events::quota::Resource;
 use events::system::BlobStored;
@@ -214,6 +214,11 @@ fn imported(
         Some(dimensions) => said(&place("p_gpu_count"), dimensions.gpu_count, args.p_gpu_count)?,
         None => args.p_gpu_count,
     };
+    let told =
+        |of: fn(&InferencexDimensions) -> &Option<String>| inferencex.as_ref().and_then(|d| of(d).clone());
+    let gpu_name = named(&place("p_gpu_name"), told(|d| &d.hardware), &args.p_gpu_name)?;
+    let framework_code = named(&place("p_framework_code"), told(|d| &d.framework), &args.p_framework_code)?;
+    let quantization = named(&place("p_quantization"), told(|d| &d.precision), &args.p_quantization)?;
     let inferencex = inferencex.map(|mut dimensions| {
         dimensions.gpu_count = gpu_count;
         let known = per_gpu.filter(|each| each.tokens_per_second.is_some());
@@ -226,10 +231,10 @@ fn imported(
         number,
         tool_code,
         model_code: args.p_model_code.clone(),
-        framework_code: args.p_framework_code.clone(),
+        framework_code,
         framework_version: args.p_framework_version.clone(),
-        quantization: args.p_quantization.clone(),
-        gpu_name: args.p_gpu_name.clone(),
+        quantization,
+        gpu_name,
         gpu_count,
         cost_per_hour_usd: args.p_cost_per_hour_usd,
         load,
@@ -246,6 +251,26 @@ fn said(what: &str, file: Option<u32>, person: Option<u32>) -> Result<Option<u32
                 .hint("leave the argument out where the file says it"))
         }
         (file, person) => Ok(file.or(person)),
+    }
+}
+
+/// As [`said`], of words: the person's stand, unless the file's say something else. One may say more than the other, as
+/// `NVIDIA H200` does beside `h200`.
+fn named(what: &str, file: Option<String>, person: &Option<String>) -> Result<Option<String>, Refusal> {
+    let plain = |text: &str| text.to_lowercase().replace(|c: char| !c.is_alphanumeric(), "");
+    match (file, person) {
+        (Some(file), Some(person)) => {
+            let (in_file, by_person) = (plain(&file), plain(person));
+            if in_file.contains(&by_person) || by_person.contains(&in_file) {
+                return Ok(Some(person.clone()));
+            }
+            Err(Refusal::invalid(
+                "contradiction",
+                format!("{what} is {person:?}, but the file says {file:?}"),
+            )
+            .hint("leave the argument out where the file says it"))
+        }
+        (file, person) => Ok(person.clone().or(file)),
     }
 }
 
@@ -281,5 +306,13 @@ mod tests {
         assert_eq!(said("x", None, Some(8)), Ok(Some(8)));
         assert_eq!(said("x", Some(8), Some(8)), Ok(Some(8)));
         assert_eq!(said("x", Some(8), Some(9)).unwrap_err().code, "contradiction");
+        let named = |file: &str, person: &str| {
+            let word = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+            named("x", word(file), &word(person)).map_err(|refusal| refusal.code)
+        };
+        assert_eq!(named("h200", "NVIDIA H200"), Ok(Some("NVIDIA H200".to_owned())));
+        assert_eq!(named("trt", "trt-llm"), Ok(Some("trt-llm".to_owned())));
+        assert_eq!((named("fp8", ""), named("", "fp8")), (Ok(Some("fp8".into())), Ok(Some("fp8".into()))));
+        assert_eq!(named("vllm", "sglang"), Err("contradiction"));
     }
 }

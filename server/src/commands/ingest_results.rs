@@ -81,7 +81,7 @@ fn output(args: &IngestInferencexResults, job: &Job, gpus: u32) -> Result<Extern
     }
     let dimensions = match result.inferencex {
         Some(dimensions) if aggregate => dimensions,
-        _ => InferencexDimensions::of_workload(&job.workload, gpus),
+        _ => InferencexDimensions::of_job(&job.workload, &job.commands, gpus),
     };
     let per_gpu = match result.per_gpu {
         Some(per_gpu) if aggregate => per_gpu,

@@ -1,10 +1,12 @@
 //! `GET /api/v_leaderboard`: who is best, among the results that the reader may see and the filters leave.
 //!
+//! Scores of quality are ranked among those of the same questions, prompts and judge (`question_set`).
+//!
 //! An entry is a workload on a server with its best scenario, by the mean of that scenario's runs; ranks are shared where
 //! the 95 % intervals over runs overlap ([`events::ranking`]). Simulated runs are left out unless the query asks for
 //! them (`simulated=…`), doubted ones unless it says `suspicious=is.true`.
 
-use events::ranking::places;
+use events::ranking::{Place, places};
 use sqlx::{PgConnection, Row};
 
 use super::grammar::{Node, Operator};
@@ -48,13 +50,15 @@ pub(super) async fn rank(
         return past::rank(conn, view, visibility, &query, category.unwrap_or(CATEGORIES[0]), doubted).await;
     }
     let mut statement = Statement {
-        sql: "select entry, value, interval_half from (select distinct on (setup) entry, value, interval_half from "
+        sql: "select entry, value, interval_half, question_set from
+              (select distinct on (setup) entry, value, interval_half, question_set from "
             .to_owned(),
         values: Vec::new(),
     };
     statement.source(view, visibility, &query);
     statement.sql.push_str(
-        " and value is not null order by setup, value desc, scenario_code) best order by value desc, entry",
+        " and value is not null order by setup, value desc, scenario_code) best
+          order by question_set nulls first, value desc, entry",
     );
     let found = bound(statement).fetch_all(&mut *conn).await.map_err(refused)?;
     if found.len() > MOST_ENTRIES {
@@ -65,17 +69,17 @@ pub(super) async fn rank(
         ));
     }
     let mut entries: Vec<String> = Vec::with_capacity(found.len());
-    let mut standings: Vec<(f64, Option<f64>)> = Vec::with_capacity(found.len());
+    let mut standings: Vec<Standing> = Vec::with_capacity(found.len());
     for row in &found {
         entries.push(row.try_get(0)?);
-        standings.push((row.try_get(1)?, row.try_get(2)?));
+        standings.push((row.try_get(3)?, (row.try_get(1)?, row.try_get(2)?)));
     }
     let total = entries.len() as i64;
     let first = query.offset.min(total);
     let last = query.limit.map_or(total, |limit| first.saturating_add(limit).min(total));
     let page = first as usize..last as usize;
     let (mut ranks, mut shared) = (Vec::new(), Vec::new());
-    for place in &places(&standings)[page.clone()] {
+    for place in &places_among_alike(&standings)[page.clone()] {
         ranks.push(place.rank.to_string());
         shared.push(place.shared.to_string());
     }
@@ -84,6 +88,15 @@ pub(super) async fn rank(
         page: last - first,
         total,
     })
+}
+
+/// What an entry's figure was measured by, where that parts the ranks; the figure, and half its interval's width.
+pub(super) type Standing = (Option<String>, (f64, Option<f64>));
+
+/// The places of entries that are sorted by what they were measured by: each is ranked among its like.
+pub(super) fn places_among_alike(standings: &[Standing]) -> Vec<Place> {
+    let alike = standings.chunk_by(|a, b| a.0 == b.0);
+    alike.flat_map(|alike| places(&alike.iter().map(|(_, figure)| *figure).collect::<Vec<_>>())).collect()
 }
 
 /// The rows of these entries, in this order, with their ranks.

@@ -3,18 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use events::ranking::places;
 use serde_json::{Value as Json, json};
 use sqlx::{PgConnection, Row};
 
 use super::QueryError;
-use super::leaderboard::{MOST_ENTRIES, Ranked, mentions};
+use super::leaderboard::{MOST_ENTRIES, Ranked, Standing, mentions, places_among_alike};
 use super::params::Query;
 use super::sql::{Statement, Value, expression};
 use super::view::{bound, refused};
 use crate::api::Failure;
 use crate::auth::Visibility;
-use crate::projections::models::leaderboard::{CATEGORIES, Category, standing};
+use crate::projections::models::leaderboard::{CATEGORIES, Category, QUALITY, standing};
 use crate::projections::views::{ViewDef, served};
 
 /// The results that are ranked.
@@ -64,12 +63,16 @@ pub(super) async fn rank(
         }
     }
     let mut ranked: Vec<(f64, Json)> = best.into_values().collect();
+    let asked = |row: &Json| row["question_set"].as_str().map(str::to_owned);
     ranked.sort_by(|(a, one), (b, other)| {
-        b.total_cmp(a).then_with(|| key(one, &PLACE).cmp(&key(other, &PLACE)))
+        asked(one)
+            .cmp(&asked(other))
+            .then_with(|| b.total_cmp(a))
+            .then_with(|| key(one, &PLACE).cmp(&key(other, &PLACE)))
     });
-    let standings: Vec<(f64, Option<f64>)> =
-        ranked.iter().map(|(value, row)| (*value, row["interval_half"].as_f64())).collect();
-    for (place, (_, row)) in places(&standings).iter().zip(&mut ranked) {
+    let standings: Vec<Standing> =
+        ranked.iter().map(|(value, row)| (asked(row), (*value, row["interval_half"].as_f64()))).collect();
+    for (place, (_, row)) in places_among_alike(&standings).iter().zip(&mut ranked) {
         (row["rank"], row["shared"]) = (json!(place.rank), json!(place.shared));
     }
     let total = ranked.len() as i64;
@@ -118,14 +121,19 @@ fn line(runs: &Runs, category: Category, doubted: bool) -> Option<(f64, Json)> {
     let is_doubted = |run: &&Json| run["suspicious"] == true;
     let counted: Vec<&Json> = runs.values().filter(|run| doubted || !is_doubted(run)).collect();
     let newest = counted.last()?;
+    // What its quality was measured by, in its newest run that was; scores of other questions are no repeats.
+    let asked = runs.values().rev().map(|run| &run["question_set"]).find(|set| !set.is_null());
     let of = |category: Category| {
-        standing(&counted.iter().filter_map(|run| run[category.metric].as_f64()).collect::<Vec<f64>>())
+        let alike = |run: &&&Json| category.word != QUALITY || asked == Some(&run["question_set"]);
+        let figures = counted.iter().filter(alike).filter_map(|run| run[category.metric].as_f64());
+        standing(&figures.collect::<Vec<f64>>())
     };
     let (mean, half, number) = of(category);
     let mut row = (*newest).clone();
     row["category"] = json!(category.word);
     row["metric"] = json!(category.metric);
     (row["value"], row["interval_half"], row["runs"]) = (json!(mean), json!(half), json!(number));
+    row["question_set"] = json!(asked.filter(|_| category.word == QUALITY));
     row["suspicious"] = json!(doubted);
     row["doubted_runs"] = json!(runs.values().filter(is_doubted).count());
     row["position"] = json!(runs.values().filter_map(|run| run["position"].as_i64()).max());

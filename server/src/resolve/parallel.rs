@@ -3,24 +3,16 @@
 use std::collections::BTreeMap;
 
 use events::catalogue::EngineArgTemplate;
+use events::parallelism::{
+    DATA, EngineArgs as Args, GUIDANCE, PIPELINE, RING, TENSOR, ULYSSES, shares_data_parallel,
+};
 use serde_json::Value;
 
 use super::Inputs;
 
-/// The arguments by which frameworks take the degree of tensor parallelism.
-const TENSOR: &[&str] = &["tensor_parallel_size", "tp_size", "num_shard"];
-/// Further degrees that multiply the accelerators: pipeline, data, sequence (diffusion models).
-const FURTHER: &[&[&str]] = &[
-    &["pipeline_parallel_size", "pp_size"],
-    &["data_parallel_size", "dp_size"],
-    &["usp", "ulysses_degree"],
-    &["ring", "ring_degree"],
-    &["cfg_parallel_size"],
-];
-/// With this switch the data-parallel ranks of attention share the accelerators of tensor parallelism.
-const SHARED_DATA_PARALLEL: &str = "enable_dp_attention";
+/// The degrees that multiply the accelerators besides tensor parallelism's.
+const FURTHER: &[&[&str]] = &[PIPELINE, DATA, ULYSSES, RING, GUIDANCE];
 
-type Args = BTreeMap<String, Value>;
 type Templates = BTreeMap<String, EngineArgTemplate>;
 
 fn degree(args: &Args, templates: &Templates, keys: &[&str]) -> Option<u64> {
@@ -38,8 +30,8 @@ pub fn tensor_parallel(args: &Args, templates: &Templates) -> Option<u64> {
 /// framework has no such argument, or takes all the accelerators it sees.
 pub fn gpus_per_replica(args: &Args, templates: &Templates) -> Option<u64> {
     let tensor = tensor_parallel(args, templates)?;
-    let shared = args.get(SHARED_DATA_PARALLEL) == Some(&Value::Bool(true));
-    let further = FURTHER.iter().filter(|keys| !(shared && keys.contains(&"dp_size")));
+    let shared = shares_data_parallel(args);
+    let further = FURTHER.iter().filter(|keys| !(shared && **keys == DATA));
     let product = further
         .filter_map(|keys| degree(args, templates, keys))
         .fold(tensor, |product, degree| product.saturating_mul(degree.max(1)));

@@ -167,6 +167,8 @@ pub struct Story {
     pub visibility: ProjectVisibility,
     pub concurrencies: Vec<u32>,
     pub gpus: u32,
+    /// An endpoint that runs already.
+    pub endpoint: Option<&'static str>,
     /// Seconds of load, and telemetry samples.
     pub seconds: u32,
     /// Watts of each GPU.
@@ -199,6 +201,7 @@ impl Default for Story {
             visibility: ProjectVisibility::Organization,
             concurrencies: vec![1, 8],
             gpus: 2,
+            endpoint: None,
             seconds: 30,
             watts: 300.0,
             lost_samples: Vec::new(),
@@ -378,7 +381,8 @@ impl Story {
                         set_code: "vllm-llama-tp2".into(),
                         version: 3,
                     }),
-                    gpus_per_replica: Some(2),
+                    gpus_per_replica: Some(2).filter(|_| self.endpoint.is_none()),
+                    endpoint_url: self.endpoint.map(str::to_owned),
                     ..ResolvedCommands::of(
                         vec!["vllm".into(), "serve".into()],
                         vec!["metrumbench-llm".into()],

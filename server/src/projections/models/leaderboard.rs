@@ -21,9 +21,12 @@ use crate::projections::text::{Column, Kind};
 pub const CATEGORIES: [Category; 4] = [
     Category { word: "throughput", metric: "output_tokens_per_second", unit: "tok/s" },
     Category { word: "cost_efficiency", metric: "output_tokens_per_usd", unit: "tok/USD" },
-    Category { word: "quality", metric: "quality_score", unit: "" },
+    Category { word: QUALITY, metric: "quality_score", unit: "" },
     Category { word: "sustainability", metric: "output_tokens_per_joule", unit: "tok/J" },
 ];
+
+/// The category whose scores compare only where the questions, the prompts and the judge were the same.
+pub const QUALITY: &str = "quality";
 
 /// One category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +70,7 @@ struct Run {
     job: String,
     recorded_at: Timestamp,
     doubted: bool,
+    question_set: Option<String>,
     /// By category, in their order.
     figures: [Option<f64>; CATEGORIES.len()],
 }
@@ -83,6 +87,8 @@ pub struct BoardRow {
     #[serde(flatten)]
     measured: Setup,
     simulated: bool,
+    /// What its quality was measured by, in its newest run that was.
+    question_set: Option<String>,
     doubted_runs: i64,
     sound_job: Option<String>,
     sound_recorded_at: Option<Timestamp>,
@@ -118,6 +124,7 @@ fn run_of(result: &ResultRow) -> Run {
         job: result.job.clone(),
         recorded_at: result.recorded_at,
         doubted: result.suspicious,
+        question_set: result.question_set.clone(),
         figures: [
             result.figures.output_tokens_per_second,
             result.output_tokens_per_usd,
@@ -140,6 +147,7 @@ impl BoardRow {
             scenario_code: result.scenario_code.clone(),
             measured: result.setup.clone(),
             simulated: result.figures.simulated,
+            question_set: None,
             doubted_runs: 0,
             sound_job: None,
             sound_recorded_at: None,
@@ -171,6 +179,7 @@ impl BoardRow {
             }
         }
         self.position = position;
+        self.question_set = self.counted.values().rev().find_map(|run| run.question_set.clone());
         self.doubted_runs = self.counted.values().filter(|run| run.doubted).count() as i64;
         for doubted in [false, true] {
             let runs: Vec<&Run> = self.counted.values().filter(|run| doubted || !run.doubted).collect();
@@ -183,7 +192,9 @@ impl BoardRow {
                 (self.sound_job, self.sound_recorded_at) = (job, at);
             }
             for (nth, category) in CATEGORIES.iter().enumerate() {
-                let values: Vec<f64> = runs.iter().filter_map(|run| run.figures[nth]).collect();
+                // Scores of other questions are no repeats.
+                let alike = |run: &&&Run| category.word != QUALITY || run.question_set == self.question_set;
+                let values: Vec<f64> = runs.iter().filter(alike).filter_map(|run| run.figures[nth]).collect();
                 let (value, half, number) = standing(&values);
                 self.means.insert(category.value_column(doubted), value);
                 self.means.insert(category.half_column(doubted), half);
@@ -207,6 +218,7 @@ impl Row for BoardRow {
             shown(Text, &["entry", "setup", "org", "project_code", "workload_code", "scenario_code"]);
         columns.extend(Setup::columns());
         columns.extend(shown(Bool, &["simulated"]));
+        columns.extend(shown(Text, &["question_set"]));
         columns.push(Column::shown("doubted_runs", Int));
         for which in ["sound", "all"] {
             columns.push(Column::shown(&format!("{which}_job"), Text));

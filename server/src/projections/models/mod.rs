@@ -8,6 +8,7 @@ pub mod energy;
 pub mod external_outputs;
 pub mod figure_counts;
 pub mod jobs;
+mod layout;
 pub mod leaderboard;
 pub mod logs;
 pub mod outputs;

@@ -46,13 +46,15 @@ output_tool!(Imagegen, MetrumbenchImagegen, "metrumbench_imagegen_outputs");
 
 /// What is no number in a tool's summary: name and kind.
 fn details(tool: ToolCode) -> &'static [(&'static str, Kind)] {
-    use Kind::{Int, Json, Text};
+    use Kind::{Bool, Int, Json, Text};
     match tool {
         ToolCode::MetrumbenchVlm => &[
             ("num_images_batch", Int),
             ("image_detail", Text),
             ("image_dimensions", Json),
             ("errors_by_type", Json),
+            ("error_by_status", Json),
+            ("error_oom_detected", Bool),
             ("endpoints", Json),
         ],
         ToolCode::MetrumbenchAsr => &[
@@ -60,6 +62,8 @@ fn details(tool: ToolCode) -> &'static [(&'static str, Kind)] {
             ("response_format", Text),
             ("formats", Json),
             ("errors_by_type", Json),
+            ("error_by_status", Json),
+            ("error_oom_detected", Bool),
             ("endpoints", Json),
         ],
         ToolCode::MetrumbenchImagegen => &[
@@ -67,9 +71,16 @@ fn details(tool: ToolCode) -> &'static [(&'static str, Kind)] {
             ("image_size", Text),
             ("response_format", Text),
             ("errors_by_type", Json),
+            ("error_by_status", Json),
+            ("error_oom_detected", Bool),
             ("endpoints", Json),
         ],
-        _ => &[("errors_by_type", Json), ("endpoints", Json)],
+        _ => &[
+            ("errors_by_type", Json),
+            ("error_by_status", Json),
+            ("error_oom_detected", Bool),
+            ("endpoints", Json),
+        ],
     }
 }
 
@@ -84,6 +95,8 @@ fn detail(name: &str, job: &ResultJobRow, summary: &Summary) -> Value {
         "formats" => json!(figures.asr.formats),
         "response_format" => summary.config.get("response_format").cloned().unwrap_or(Value::Null),
         "errors_by_type" => json!(figures.errors.by_type),
+        "error_by_status" => json!(figures.errors.by_status),
+        "error_oom_detected" => json!(figures.errors.oom_detected),
         "endpoints" => json!(summary.endpoints),
         _ => Value::Null,
     }

@@ -2,13 +2,16 @@
 
 use events::Timestamp;
 use events::envelope::Recorded;
+use events::external_figures::KyaiFigures;
 use events::job::JobPhase;
 use events::keys::ImportKey;
 use events::tool_output::ToolOutputImported;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::access::{self, Rights};
 use super::jobs::phase;
+use super::layout::Layout;
 use super::result_figures::{ResultFigures, ratio};
 use super::result_rows::{ResultJobRow, ResultServerRow, window};
 use super::setup::Setup;
@@ -30,7 +33,8 @@ pub struct ResultRow {
     pub(super) setup: Setup,
     pub(super) engine_args_set_code: Option<String>,
     pub(super) engine_args_set_version: Option<i64>,
-    pub(super) replicas: Option<u32>,
+    #[serde(flatten)]
+    pub(super) layout: Layout,
     pub(super) num_rounds: Option<u32>,
     pub(super) num_images_batch: Option<u32>,
     pub(super) image_size: Option<String>,
@@ -44,12 +48,15 @@ pub struct ResultRow {
     pub(super) cost_per_million_output_tokens_usd: Option<f64>,
     pub(super) output_tokens_per_usd: Option<f64>,
     pub(super) quality_score: Option<f64>,
+    /// What a score of quality was measured by: scores of others do not compare.
+    pub(super) question_set: Option<String>,
     pub(super) imported: bool,
     pub(super) flags: Vec<String>,
     pub(super) suspicious: bool,
     pub(super) recorded_at: Timestamp,
     pub(super) finished_at: Option<Timestamp>,
-    pub(super) window_ended_at: Timestamp,
+    /// When the load ended; null where the tool does not tell, and energy is then not known.
+    pub(super) window_ended_at: Option<Timestamp>,
     /// The event that holds the figures, and its hash in the chain: what a copy of the row is verified by.
     pub(super) output_position: i64,
     pub(super) output_hash: String,
@@ -71,13 +78,15 @@ impl ResultRow {
         server: Option<&ResultServerRow>,
         attempt: u32,
         figures: ResultFigures,
-        window_ended_at: Timestamp,
+        window_ended_at: Option<Timestamp>,
         recorded: &Recorded,
     ) -> Self {
         let spec = &job.spec;
         let cost_per_second = server.and_then(|s| s.cost_per_hour_usd).map(|usd| usd / 3600.0);
         let tokens = figures.completion_tokens_total.map(|t| t as f64);
-        let cost = ratio(cost_per_second.zip(figures.window_s).map(|(c, s)| c * s), tokens);
+        let over_window = ratio(cost_per_second.zip(figures.window_s).map(|(c, s)| c * s), tokens);
+        // Tools that tell neither their window nor their tokens tell the rate.
+        let cost = over_window.or_else(|| ratio(cost_per_second, figures.output_tokens_per_second));
         Self {
             org: job.org.clone(),
             project_code: job.project_code.clone(),
@@ -90,7 +99,7 @@ impl ResultRow {
             setup: Setup::of_job(job, server),
             engine_args_set_code: spec.engine_args_set_code.clone(),
             engine_args_set_version: spec.engine_args_set_version,
-            replicas: Some(spec.replicas),
+            layout: spec.layout.on(server.and_then(|s| s.gpu_count)),
             num_rounds: spec.num_rounds,
             num_images_batch: spec.num_images_batch,
             image_size: spec.image_size.clone(),
@@ -104,6 +113,7 @@ impl ResultRow {
             cost_per_million_output_tokens_usd: cost.map(|usd| usd * 1e6),
             output_tokens_per_usd: ratio(Some(1.0), cost),
             quality_score: figures.kyai_score(),
+            question_set: None,
             imported: false,
             flags: job.flags.clone(),
             suspicious: !job.flags.is_empty(),
@@ -147,7 +157,7 @@ impl ResultRow {
             setup: Setup::of_import(output),
             engine_args_set_code: None,
             engine_args_set_version: None,
-            replicas: None,
+            layout: Layout::of_import(output),
             num_rounds: None,
             num_images_batch: None,
             image_size: None,
@@ -161,12 +171,13 @@ impl ResultRow {
             cost_per_million_output_tokens_usd: cost.map(|usd| usd * 1e6),
             output_tokens_per_usd: ratio(Some(1.0), cost),
             quality_score: None,
+            question_set: None,
             imported: true,
             flags: Vec::new(),
             suspicious: false,
             recorded_at: recorded.recorded_at,
             finished_at: None,
-            window_ended_at: recorded.occurred_at,
+            window_ended_at: output.figures.window_ended_at,
             output_position: recorded.position,
             output_hash: hex::encode(recorded.hash),
             position: recorded.position,
@@ -189,7 +200,7 @@ impl ResultRow {
 
     /// The measurement window, microseconds.
     pub(super) fn window(&self) -> Option<(i64, i64)> {
-        window(self.figures.window_s, self.window_ended_at)
+        window(self.figures.window_s, self.window_ended_at?)
     }
 
     pub(super) fn set_energy(&mut self, joules: Option<f64>) {
@@ -198,6 +209,14 @@ impl ResultRow {
         let tokens = self.figures.completion_tokens_total.map(|t| t as f64);
         self.output_tokens_per_joule = ratio(tokens, joules);
     }
+}
+
+/// The questions, both prompts and the judge, in one word: the questions' code, and a hash of what they all were.
+pub(super) fn question_set(kyai: &KyaiFigures) -> String {
+    let parts =
+        [&kyai.dataset_sha256, &kyai.generation_prompt_sha256, &kyai.judge_prompt_sha256, &kyai.judge];
+    let all = parts.map(String::as_str).join("\n");
+    format!("{}-{}", kyai.dataset, &hex::encode(Sha256::digest(all))[..8])
 }
 
 impl Row for ResultRow {
@@ -250,7 +269,8 @@ impl Row for ResultRow {
         columns.extend(of(Text, &["job", "run"]));
         columns.extend(Setup::columns());
         columns.extend(of(Text, &["engine_args_set_code"]));
-        columns.extend(of(Int, &["engine_args_set_version", "replicas"]));
+        columns.extend(of(Int, &["engine_args_set_version"]));
+        columns.extend(Layout::columns());
         columns.extend(of(Int, &["num_rounds", "num_images_batch"]));
         columns
             .extend(of(Text, &["image_size", "image_detail", "prompt_source_code", "prompt_source_sha256"]));
@@ -266,6 +286,7 @@ impl Row for ResultRow {
                 "quality_score",
             ],
         ));
+        columns.extend(of(Text, &["question_set"]));
         columns.extend(of(Bool, &["imported"]));
         columns.extend(of(Json, &["flags"]));
         columns.extend(of(Bool, &["suspicious"]));

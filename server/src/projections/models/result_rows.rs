@@ -3,11 +3,12 @@
 use events::Timestamp;
 use events::envelope::Recorded;
 use events::job::JobCreated;
-use events::tool_output::ToolOutputRecorded;
+use events::tool_output::{ExternalOutputRecorded, ToolOutputRecorded};
 use serde::{Deserialize, Serialize};
 
 use super::access;
 use super::jobs::{Standing, phase};
+use super::layout::Layout;
 use crate::projections::table::{Access, Row};
 use crate::projections::text::{Column, Kind};
 
@@ -34,7 +35,9 @@ pub struct Measured {
     pub(super) image_detail: Option<String>,
     pub(super) engine_args_set_code: Option<String>,
     pub(super) engine_args_set_version: Option<i64>,
-    pub(super) replicas: u32,
+    pub(super) layout: Layout,
+    /// The container image that the catalogue names for what was started.
+    pub(super) container_image: Option<String>,
     #[serde(default)]
     pub(super) prompt_source_code: Option<String>,
     #[serde(default)]
@@ -63,7 +66,8 @@ impl Measured {
             image_detail: scenario.image_detail.clone(),
             engine_args_set_code: set.map(|set| set.set_code.clone()),
             engine_args_set_version: set.map(|set| set.version),
-            replicas: created.commands.replicas,
+            layout: Layout::of_job(created),
+            container_image: created.container_image.clone(),
         }
     }
 }
@@ -185,6 +189,12 @@ impl Row for PowerRow {
 pub(super) fn window_end(output: &ToolOutputRecorded, recorded: &Recorded) -> Timestamp {
     let told = output.summary.window_ended_at.filter(|at| *at <= recorded.occurred_at);
     told.unwrap_or(recorded.occurred_at)
+}
+
+/// When a third-party tool's load ended, as far as it tells. When the agent read the file says nothing: such tools go on
+/// working once the load has ended. What lies after that was said by a clock that was set meanwhile.
+pub(super) fn foreign_window_end(output: &ExternalOutputRecorded, recorded: &Recorded) -> Option<Timestamp> {
+    output.figures.window_ended_at.filter(|at| *at <= recorded.occurred_at)
 }
 
 /// A measurement window in microseconds; nothing where there was none, or none that energy is worked out for.

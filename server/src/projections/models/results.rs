@@ -21,9 +21,11 @@ use super::figure_counts::FigureCountRow;
 use super::jobs::job_of;
 use super::leaderboard::{self, BoardRow};
 use super::outputs::{Asr, Imagegen, Llm, OutputRow, Vlm};
-use super::result::ResultRow;
+use super::result::{ResultRow, question_set};
 use super::result_figures::ResultFigures;
-use super::result_rows::{MINUTE_US, Measured, PowerRow, ResultJobRow, ResultServerRow, window_end};
+use super::result_rows::{
+    MINUTE_US, Measured, PowerRow, ResultJobRow, ResultServerRow, foreign_window_end, window_end,
+};
 use super::telemetry_series::start_of;
 use crate::projections::FoldError;
 use crate::projections::table::Table;
@@ -114,9 +116,10 @@ impl Results {
         let row = row.clone();
         match event {
             Event::ToolOutputRecorded(output) if output.attempt == after.attempt => {
-                let server = self.servers.get(&row.server);
-                let figures = ResultFigures::of_summary(&output.summary, server.and_then(|s| s.gpu_count));
-                let ended_at = window_end(output, recorded);
+                let server = self.servers.get(&row.server).filter(|_| !row.spec.layout.is_elsewhere());
+                let gpus = row.spec.layout.on(server.and_then(|s| s.gpu_count)).gpus_used;
+                let figures = ResultFigures::of_summary(&output.summary, gpus);
+                let ended_at = Some(window_end(output, recorded));
                 let result = ResultRow::new(&row, server, output.attempt, figures, ended_at, recorded);
                 match ToolCode::of(&output.summary.tool) {
                     Some(ToolCode::MetrumbenchLlm) => {
@@ -174,7 +177,9 @@ impl Results {
 
     /// Works out the energy over the measurement window from the samples that are there.
     fn measure_energy(&mut self, job: &str, attempt: u32, position: i64) {
-        let Some(window) = self.results.get(&job.to_owned()).and_then(ResultRow::window) else { return };
+        // Of an endpoint on another machine the power is not known: the host that sends the load is not what serves.
+        let measured = self.results.get(&job.to_owned()).filter(|result| !result.layout.is_elsewhere());
+        let Some(window) = measured.and_then(ResultRow::window) else { return };
         let mut samples: Vec<(i64, Option<f64>)> = Vec::new();
         let mut gpus: Vec<i64> = Vec::new();
         let mut interval_ms = 0;
@@ -281,26 +286,32 @@ impl Results {
     /// A third-party tool's result, in its own table and beside the others.
     fn external_output(&mut self, job: &ResultJobRow, output: &ExternalOutputRecorded, recorded: &Recorded) {
         let position = recorded.position;
-        let server = self.servers.get(&job.server);
+        let server = self.servers.get(&job.server).filter(|_| !job.spec.layout.is_elsewhere());
         // Such a tool does not know whom it measured.
         let simulated = output.figures.simulated || job.spec.framework_code == FRAMEWORK_REFSERVER;
         let figures = ResultFigures::of_foreign(
             &output.figures,
             output.inferencex.as_ref(),
             output.kyai.as_ref().map(|kyai| kyai.score),
-            server.and_then(|s| s.gpu_count),
+            job.spec.layout.on(server.and_then(|s| s.gpu_count)).gpus_used,
             simulated,
         );
-        let mut result = ResultRow::new(job, server, output.attempt, figures, recorded.occurred_at, recorded);
+        let ended_at = foreign_window_end(output, recorded);
+        let mut result = ResultRow::new(job, server, output.attempt, figures, ended_at, recorded);
         // Built-in questions and conversations are no sources of the catalogue; the runner says which it took.
         if let Some(kyai) = &output.kyai {
             result.cite(&kyai.dataset, Some(&kyai.dataset_sha256));
+            result.question_set = Some(question_set(kyai));
         } else if let Some(cache) = &output.kv_cache {
             result.cite(&cache.dataset, None);
         }
         match ToolCode::of(&output.invocation.tool_code) {
             Some(ToolCode::Inferencex) => {
-                let inferencex = output.inferencex.clone().unwrap_or_default();
+                let mut inferencex = output.inferencex.clone().unwrap_or_default();
+                // What the agent does not know of its own run.
+                let dimensions = &mut inferencex.dimensions;
+                dimensions.hardware = dimensions.hardware.take().or_else(|| server?.gpu_name.clone());
+                dimensions.image = dimensions.image.take().or_else(|| job.spec.container_image.clone());
                 let own = of_inferencex(&output.figures, &inferencex, &output.load.model_id);
                 self.inferencex
                     .put(ExternalRow::of_job(job, server, output, simulated, own, recorded), position);

@@ -281,7 +281,7 @@ impl Projection for Runs {
         "runs"
     }
     fn version(&self) -> i32 {
-        7
+        8
     }
     fn interests(&self) -> &'static [&'static str] {
         &[

@@ -5,7 +5,7 @@ use crate::projections::models::external_outputs::{ExternalRow, Kyai};
 use crate::projections::table::Row;
 use crate::projections::text::{Column, Kind};
 
-/// Candidates by their best score on the same questions with the same prompts; equal scores by latency. What was
+/// Candidates by their best score on the same questions with the same prompts and the same judge; equal scores by latency. What was
 /// simulated, doubted or did not complete has no rank.
 pub(super) fn leaderboard() -> [ViewDef; 2] {
     let then = ranks(|row| {
@@ -27,7 +27,7 @@ fn ranks(holds: impl Fn(&str) -> String) -> ViewDef {
             !matches!(c.name.as_str(), "valid_from" | "valid_to" | "tool_argv" | "simulated" | "imported")
         })
         .collect();
-    let same = "dataset, dataset_sha256, generation_prompt_sha256, judge_prompt_sha256";
+    let same = "dataset, dataset_sha256, generation_prompt_sha256, judge_prompt_sha256, judge";
     let order = "kyai_score desc, response_time_avg_ms asc nulls last";
     let mut columns = vec![column("rank", Kind::Int)];
     columns.extend(own.clone());

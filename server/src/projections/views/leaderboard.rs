@@ -1,14 +1,14 @@
 //! The leaderboard's view: every scenario in every category.
 
 use super::{History, ViewDef, column, shown};
-use crate::projections::models::leaderboard::{BoardRow, CATEGORIES};
+use crate::projections::models::leaderboard::{BoardRow, CATEGORIES, QUALITY};
 use crate::projections::table::Row;
 use crate::projections::text::{Column, Kind};
 
 /// The leaderboard's columns that are not in the database: they follow from the rows that a query leaves.
 pub const RANK_COLUMNS: [(&str, Kind); 2] = [("rank", Kind::Int), ("shared", Kind::Bool)];
 
-/// Every scenario in every category, without and with the runs that are doubted (`suspicious`), not yet ranked.
+/// Every scenario in every category (quality with what it was measured by, which parts its ranks), without and with the runs that are doubted (`suspicious`), not yet ranked.
 pub(super) fn leaderboard() -> ViewDef {
     let figures = CATEGORIES.map(|category| category.metric);
     let computed = [
@@ -26,7 +26,13 @@ pub(super) fn leaderboard() -> ViewDef {
         .into_iter()
         .filter(|c| !is_mean(&c.name) && !computed.contains(&c.name.as_str()))
         .collect();
-    let names: Vec<&str> = own.iter().map(|c| c.name.as_str()).collect();
+    let names = |category: &str| -> String {
+        let of = |c: &Column| match c.name.as_str() {
+            "question_set" if category != QUALITY => "null::text as question_set".to_owned(),
+            name => name.to_owned(),
+        };
+        own.iter().map(of).collect::<Vec<_>>().join(", ")
+    };
     let mut branches = Vec::new();
     for doubted in [false, true] {
         let which = if doubted { "all" } else { "sound" };
@@ -40,7 +46,7 @@ pub(super) fn leaderboard() -> ViewDef {
                    from {{leaderboard}}",
                 category.word,
                 category.metric,
-                names.join(", "),
+                names(category.word),
                 category.value_column(doubted),
                 category.half_column(doubted),
                 category.runs_column(doubted),

@@ -9,7 +9,7 @@ use super::super::counts::{CountRow, OfResults};
 use super::super::figure_counts::Places;
 use super::super::jobs::job_of;
 use super::super::result::ResultRow;
-use super::super::result_rows::{ResultServerRow, window, window_end};
+use super::super::result_rows::{ResultServerRow, foreign_window_end, window, window_end};
 use super::super::servers::gpu_summary;
 use super::super::telemetry_series::start_of;
 use super::{MINUTE_US, Results};
@@ -21,7 +21,7 @@ impl Projection for Results {
         "results"
     }
     fn version(&self) -> i32 {
-        10
+        11
     }
     fn interests(&self) -> &'static [&'static str] {
         &[
@@ -118,7 +118,8 @@ impl Projection for Results {
                         self.want_power(&job, output.attempt, window);
                     }
                     Event::ExternalOutputRecorded(output) => {
-                        let window = window(output.figures.window_s, recorded.occurred_at);
+                        let ended_at = foreign_window_end(output, recorded);
+                        let window = ended_at.and_then(|at| window(output.figures.window_s, at));
                         self.want_power(&job, output.attempt, window);
                     }
                     _ => {}
