@@ -12,6 +12,16 @@ pub enum PlantError {
     NoPostgres { minimum: u32 },
 
     #[error(
+        "the database in {data} was made by PostgreSQL {made_by}, and only that version can open it; found here: {found}. \
+         To install it beside the others: apt-get install -y --no-install-recommends postgresql-{made_by} \
+         (apt.postgresql.org has every version). If its programs are elsewhere: export BENCHTRAIL_PG_BIN=/folder/of/postgres. \
+         To move the database to a newer version instead: pg_upgrade, from a copy of that folder",
+        data = .data.display(),
+        found = if .found.is_empty() { "none".to_owned() } else { .found.join(", ") }
+    )]
+    OtherPostgres { data: PathBuf, made_by: u32, found: Vec<String> },
+
+    #[error(
         "no nats-server {minimum} or newer was found (looked in BENCHTRAIL_NATS_SERVER, PATH and {cache}). \
          To install it: scripts/setup run. To use a NATS of your own instead: export NATS_URL=nats://host:4222",
         cache = .cache.display()

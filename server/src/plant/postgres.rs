@@ -34,10 +34,10 @@ const DATABASE: &str = "benchtrail";
 
 /// Starts it and returns the owner's URL once it answers.
 pub(super) async fn start(config: &PlantConfig, supervisor: &Supervisor) -> Result<String, PlantError> {
-    let programs = find_programs().ok_or(PlantError::NoPostgres { minimum: OLDEST })?;
     let user = database_user()?;
     let home = home(&config.dir, user.as_ref())?;
     let data = home.join("data");
+    let programs = programs_for(&data, &places())?;
     let sockets = socket_dir(&home, user.as_ref())?;
     if !data.join("PG_VERSION").exists() {
         initdb(&programs, &data, user.as_ref(), config.durable)?;
@@ -90,8 +90,9 @@ async fn connect(url: &str, log: &Path) -> Result<PgConnection, PlantError> {
     }
 }
 
-/// The folder of the newest PostgreSQL's programs that is new enough.
-fn find_programs() -> Option<PathBuf> {
+/// Where PostgreSQL's programs may be, in the order in which they are taken: the folder that was named, what the
+/// distribution packaged (newest first), what is on the path.
+fn places() -> Vec<PathBuf> {
     let named = std::env::var_os("BENCHTRAIL_PG_BIN").map(PathBuf::from);
     let mut packaged: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
         .into_iter()
@@ -100,14 +101,41 @@ fn find_programs() -> Option<PathBuf> {
         .map(|entry| entry.path().join("bin"))
         .collect();
     packaged.sort_by_key(|bin| std::cmp::Reverse(version(bin)));
-    let on_path: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
-        .filter_map(|dir| fs::canonicalize(dir.join("postgres")).ok()?.parent().map(Path::to_owned))
-        .collect();
-    named
-        .into_iter()
-        .chain(packaged)
-        .chain(on_path)
-        .find(|bin| bin.join("initdb").is_file() && version(bin).is_some_and(|major| major >= OLDEST))
+    let on_path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&on_path)
+        .filter_map(|dir| fs::canonicalize(dir.join("postgres")).ok()?.parent().map(Path::to_owned));
+    named.into_iter().chain(packaged).chain(on_path).collect()
+}
+
+/// The folder of the programs to run the database in `data` with: the first that is new enough. A database that exists
+/// can only be run by the major version that made it, however new the others are.
+fn programs_for(data: &Path, places: &[PathBuf]) -> Result<PathBuf, PlantError> {
+    let found = places.iter().filter(|bin| bin.join("initdb").is_file());
+    let found: Vec<(u32, &PathBuf)> = found.filter_map(|bin| Some((version(bin)?, bin))).collect();
+    let made_by = made_by(data)?;
+    let fits = |major: u32| made_by.map_or(major >= OLDEST, |made_by| major == made_by);
+    match (found.iter().find(|(major, _)| fits(*major)), made_by) {
+        (Some((_, bin)), _) => Ok((*bin).clone()),
+        (None, None) => Err(PlantError::NoPostgres { minimum: OLDEST }),
+        (None, Some(made_by)) => Err(PlantError::OtherPostgres {
+            data: data.to_owned(),
+            made_by,
+            found: found.iter().map(|(major, bin)| format!("{major} in {}", bin.display())).collect(),
+        }),
+    }
+}
+
+/// The major version that made the database in `data`, if there is one.
+fn made_by(data: &Path) -> Result<Option<u32>, PlantError> {
+    let file = data.join("PG_VERSION");
+    let text = match fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(PlantError::io("reading which PostgreSQL made the database", file)(error)),
+    };
+    let damaged = |_| std::io::Error::other(format!("it says {text:?}, which is no version of PostgreSQL"));
+    let major = text.trim().parse().map_err(damaged);
+    major.map(Some).map_err(PlantError::io("reading which PostgreSQL made the database", file))
 }
 
 /// The major version of the PostgreSQL in `bin`: `postgres (PostgreSQL) 15.18 (Debian …)` is 15.
@@ -264,4 +292,46 @@ fn arguments(data: &Path, sockets: &Path, durable: bool) -> Vec<String> {
 /// A folder for `unix_socket_directories`, which is a list: quoted, so that a comma in the name is not a separator.
 fn quoted(dir: &Path) -> String {
     format!("\"{}\"", dir.display().to_string().replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// A folder of programs that say they are PostgreSQL `major`.
+    fn programs(root: &Path, major: u32) -> PathBuf {
+        let bin = root.join(format!("{major}/bin"));
+        fs::create_dir_all(&bin).unwrap();
+        for name in ["postgres", "initdb"] {
+            let program = bin.join(name);
+            fs::write(&program, format!("#!/bin/sh\necho '{name} (PostgreSQL) {major}.3 (Debian)'\n"))
+                .unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        bin
+    }
+
+    #[test]
+    fn a_database_is_run_by_the_version_that_made_it_and_a_new_one_by_the_first_found() {
+        let root = tempfile::tempdir().unwrap();
+        let data = root.path().join("data");
+        let places = [17, 15, 14].map(|major| programs(root.path(), major));
+        assert_eq!(programs_for(&data, &places).unwrap(), places[0]);
+        assert!(matches!(programs_for(&data, &places[2..]), Err(PlantError::NoPostgres { minimum: OLDEST })));
+
+        fs::create_dir(&data).unwrap();
+        fs::write(data.join("PG_VERSION"), "15\n").unwrap();
+        assert_eq!(programs_for(&data, &places).unwrap(), places[1]);
+
+        fs::write(data.join("PG_VERSION"), "16\n").unwrap();
+        let refusal = programs_for(&data, &places).unwrap_err().to_string();
+        for part in ["made by PostgreSQL 16", "17 in ", "15 in ", "BENCHTRAIL_PG_BIN", "pg_upgrade"] {
+            assert!(refusal.contains(part), "{part} is missing in: {refusal}");
+        }
+
+        fs::write(data.join("PG_VERSION"), "").unwrap();
+        assert!(programs_for(&data, &places).unwrap_err().to_string().contains("no version of PostgreSQL"));
+    }
 }
