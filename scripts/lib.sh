@@ -66,18 +66,25 @@ logged() {
   return "$status"
 }
 
+# ask_for_root: has sudo ask for its password now, before anything is painted over the question.
+ask_for_root() { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null || sudo -v; }
 # run_as_root COMMAND…: directly as root, else through sudo.
 run_as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# postgres_bin: the folder of the newest PostgreSQL's programs that is new enough, or nothing.
+# postgres_made_by: the major version of PostgreSQL that made the private database, or nothing where there is none yet.
+postgres_made_by() { cat "${VAR:-$ROOT/var}/postgres/data/PG_VERSION" 2>/dev/null || true; }
+
+# postgres_bin: the folder of PostgreSQL's programs to use, or nothing: of the version that made the private database (no
+# other can open it), else of the newest that is new enough.
 postgres_bin() {
-  local dir version
+  local dir version made_by
+  made_by=$(postgres_made_by)
   for dir in ${BENCHTRAIL_PG_BIN:-} $(printf '%s\n' /usr/lib/postgresql/*/bin | sort -rV) \
     $(command -v postgres >/dev/null && dirname "$(readlink -f "$(command -v postgres)")"); do
     if [ ! -x "$dir/postgres" ] || [ ! -x "$dir/initdb" ]; then continue; fi
     version=$("$dir/postgres" --version | grep -oE '[0-9]+' | head -n 1)
-    if [ "$version" -ge "$POSTGRES_MIN" ]; then echo "$dir"; return; fi
+    if [ "$version" = "${made_by:-$version}" ] && [ "$version" -ge "$POSTGRES_MIN" ]; then echo "$dir"; return; fi
   done
 }

@@ -1,5 +1,9 @@
 //! The agent's command line: what it prints and how it ends.
 
+use std::path::Path;
+
+use agent::policy::Policy;
+
 use crate::support::agent::Agent;
 use crate::support::control_plane::ControlPlane;
 
@@ -65,4 +69,44 @@ async fn doctor_names_what_is_missing_and_its_cure() {
     let table = text(&broken.stdout);
     assert_eq!(broken.status.code(), Some(1));
     assert!(table.contains("FAILS") && table.contains("metrumbench-llm: not found"), "{table}");
+}
+
+#[tokio::test]
+async fn the_policy_of_make_run_follows_a_folder_and_a_model_that_were_moved() {
+    let plane = ControlPlane::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let model = |cache: &str| format!("google/gemma-3-270m={}", at(cache).join("gemma.gguf").display());
+    let enrolled = tokio::process::Command::new(env!("CARGO_BIN_EXE_benchtrail-agent"))
+        .args(["enrol", "--url", &plane.url, "--token", "bt_e_good", "--model", &model("old-cache")])
+        .arg("--state-dir")
+        .arg(at("old/agent"))
+        .arg("--bin-dir")
+        .arg(at("old/bin"))
+        .output()
+        .await
+        .unwrap();
+    assert!(enrolled.status.success(), "{}", text(&enrolled.stderr));
+
+    std::fs::rename(at("old"), at("new")).unwrap();
+    std::fs::create_dir(at("new-cache")).unwrap();
+    std::fs::write(at("new-cache/gemma.gguf"), "GGUF").unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/mend_policy.py");
+    let mend = async || {
+        let mended = tokio::process::Command::new("python3")
+            .args([script.as_os_str(), at("new").as_os_str(), model("new-cache").as_ref()])
+            .output()
+            .await
+            .unwrap();
+        assert!(mended.status.success(), "{}", text(&mended.stderr));
+        (text(&mended.stdout), std::fs::read_to_string(at("new/agent/agent.toml")).unwrap())
+    };
+    let (said, mended) = mend().await;
+    assert!(said.contains("set right"), "{said}");
+    let policy = Policy::load(&at("new/agent/agent.toml")).unwrap();
+    assert_eq!(policy.work_dir, at("new/agent/work"));
+    assert_eq!(policy.log_dir, at("new/agent/logs"));
+    assert_eq!(policy.search_dirs, [at("new/bin")]);
+    assert_eq!(Path::new(&policy.models["google/gemma-3-270m"]), at("new-cache/gemma.gguf"));
+    assert_eq!(mend().await, (String::new(), mended), "what is right is left alone");
 }
