@@ -1,7 +1,9 @@
-//! The agent's clock.
+//! The agent's clock: the host's, as it is. How far it is from the control plane's is measured with every heartbeat; a
+//! host that is too far off takes no work, rather than have its reports refused.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use events::report::CLOCK_LIMIT_MS;
 use events::timestamp::Timestamp;
 
 /// The host's wall clock, UTC, in whole microseconds.
@@ -20,9 +22,59 @@ pub fn offset_ms(asked: Timestamp, answered: Timestamp, theirs: Timestamp) -> f6
     middle.micros_since(theirs) as f64 / 1000.0
 }
 
+/// Further off than this, milliseconds, is worth a warning.
+const WARNING_MS: f64 = 2_000.0;
+/// An answer that took longer than this says little about the other clock.
+const QUICK: Duration = Duration::from_secs(1);
+
+/// One measurement of how far the host's clock is ahead of the control plane's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Offset {
+    /// Milliseconds ahead; negative when behind.
+    pub ms: f64,
+    /// How long the answer took: the measurement is right to half of it.
+    pub round_trip: Duration,
+}
+
+/// What an offset means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Near enough.
+    In,
+    /// Worth a warning.
+    Nearly,
+    /// So far off that reports would be refused: no work is taken.
+    Out,
+}
+
+impl Offset {
+    /// Whether this measurement replaces an earlier one: a slow answer is worth less than what is known.
+    pub fn replaces(&self, known: Option<&Self>) -> bool {
+        self.round_trip <= QUICK || known.is_none_or(|known| self.round_trip <= known.round_trip)
+    }
+
+    /// What it means.
+    pub fn step(&self) -> Step {
+        match self.ms.abs() {
+            off if off <= WARNING_MS => Step::In,
+            off if off <= CLOCK_LIMIT_MS => Step::Nearly,
+            _ => Step::Out,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slow_answer_does_not_replace_what_a_quick_one_told() {
+        let of = |ms, round_trip| Offset { ms, round_trip: Duration::from_millis(round_trip) };
+        let (quick, slow, slower) = (of(1.0, 20), of(-2_500.0, 5_000), of(-9_000.0, 18_000));
+        assert!(slow.replaces(None) && slow.replaces(Some(&slower)) && quick.replaces(Some(&slow)));
+        assert!(!slow.replaces(Some(&quick)) && !slower.replaces(Some(&slow)));
+        assert_eq!([quick, slow, slower].map(|offset| offset.step()), [Step::In, Step::Nearly, Step::Out]);
+    }
 
     #[test]
     fn a_clock_that_is_ahead_has_a_positive_offset() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use events::report::Heartbeat;
+use events::report::{CLOCK_LIMIT_MS, Heartbeat};
 use events::timestamp::Timestamp;
 
 use crate::clock;
@@ -17,8 +17,6 @@ use crate::telemetry::{self, NvmlState};
 const LITTLE_DISK: u64 = 2 << 30;
 /// Fewer open files than this do not suffice for a thousand connections.
 const FEW_FILES: u64 = 4_096;
-/// A clock further off than this has reports refused, milliseconds.
-const CLOCK_LIMIT_MS: f64 = 2_000.0;
 
 /// How a check went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,14 +143,14 @@ async fn control_plane(identity: &Identity) -> Vec<Check> {
 fn clock_offset(asked: Timestamp, theirs: Timestamp) -> Check {
     let offset = clock::offset_ms(asked, clock::now(), theirs);
     let found = format!("{offset:+.1} ms against the control plane");
-    if offset.abs() <= CLOCK_LIMIT_MS {
-        return Check::fine("clock", found);
+    let cure = "synchronise it: apt install chrony && systemctl enable --now chrony";
+    match (clock::Offset { ms: offset, round_trip: Duration::ZERO }).step() {
+        clock::Step::In => Check::fine("clock", found),
+        clock::Step::Nearly => {
+            Check::note("clock", found, format!("{cure}; beyond {CLOCK_LIMIT_MS:.0} ms no job is taken"))
+        }
+        clock::Step::Out => Check::fails("clock", found, format!("{cure}; until then no job is taken")),
     }
-    Check::fails(
-        "clock",
-        found,
-        "synchronise it: apt install chrony && systemctl enable --now chrony; samples outside their job's window are refused",
-    )
 }
 
 async fn programs(policy: &Policy) -> Vec<Check> {

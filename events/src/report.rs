@@ -192,6 +192,18 @@ impl std::fmt::Debug for SecretsReply {
     }
 }
 
+/// How far outside its attempt's window a report's time may lie, in milliseconds.
+///
+/// The window is told by the control plane's clock, a report's time by its host's clock as it is: nobody corrects one by
+/// the other, so that what one host measured lies on one time line.
+pub const CLOCK_TOLERANCE_MS: i64 = 5_000;
+
+/// A host whose clock is further off than this, in milliseconds, is given no work by its agent, and is not ready.
+///
+/// What lies between this and [`CLOCK_TOLERANCE_MS`] is for the error of the estimate (half a round trip) and for what
+/// the clock drifts while a job runs: a job that was claimed within it does not lose its reports.
+pub const CLOCK_LIMIT_MS: f64 = 4_000.0;
+
 /// The largest number of items in one batch.
 pub const MAX_BATCH_ITEMS: usize = 500;
 

@@ -1,13 +1,13 @@
 //! Says every few seconds that the agent is alive, and hands on what the control plane answers.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use events::report::{Heartbeat, HeartbeatReply, HeldAttempt};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
-use crate::clock;
+use crate::clock::{self, Offset};
 use crate::control::Control;
 use crate::policy::Policy;
 use crate::spool::Spool;
@@ -16,7 +16,7 @@ use crate::spool::Spool;
 pub(super) struct Heartbeats {
     holding: Arc<Mutex<Vec<HeldAttempt>>>,
     replies: mpsc::Receiver<HeartbeatReply>,
-    offset: watch::Receiver<Option<f64>>,
+    offset: watch::Receiver<Option<Offset>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -35,8 +35,8 @@ impl Heartbeats {
         *self.holding.lock().unwrap_or_else(PoisonError::into_inner) = held;
     }
 
-    /// How far this host's clock is ahead of the control plane's, milliseconds, once that is known.
-    pub(super) fn offset(&self) -> watch::Receiver<Option<f64>> {
+    /// How far this host's clock is from the control plane's, once that is known.
+    pub(super) fn offset(&self) -> watch::Receiver<Option<Offset>> {
         self.offset.clone()
     }
 
@@ -61,7 +61,7 @@ struct Beat {
     spool: Arc<Spool>,
     holding: Arc<Mutex<Vec<HeldAttempt>>>,
     send_reply: mpsc::Sender<HeartbeatReply>,
-    send_offset: watch::Sender<Option<f64>>,
+    send_offset: watch::Sender<Option<Offset>>,
 }
 
 impl Beat {
@@ -71,7 +71,7 @@ impl Beat {
         let mut failing = false;
         loop {
             ticks.tick().await;
-            let asked = clock::now();
+            let (asked, began) = (clock::now(), Instant::now());
             let holding = self.holding.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let heartbeat = Heartbeat { at: asked, holding, spooled: self.spool.pending() };
             match self.control.heartbeat(&heartbeat).await {
@@ -80,7 +80,15 @@ impl Beat {
                         tracing::info!("the control plane answers again");
                     }
                     failing = false;
-                    self.send_offset.send_replace(Some(clock::offset_ms(asked, clock::now(), reply.at)));
+                    let ms = clock::offset_ms(asked, clock::now(), reply.at);
+                    let measured = Offset { ms, round_trip: began.elapsed() };
+                    self.send_offset.send_if_modified(|known| {
+                        let better = measured.replaces(known.as_ref());
+                        if better {
+                            *known = Some(measured);
+                        }
+                        better
+                    });
                     // An answer that finds no room will be given again.
                     let _ = self.send_reply.try_send(reply);
                 }

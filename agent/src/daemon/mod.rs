@@ -13,7 +13,7 @@ use events::report::ReportBody;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
-use crate::clock;
+use crate::clock::{self, Offset, Step};
 use crate::control::{Control, Https, http_client};
 use crate::host;
 use crate::identity::Identity;
@@ -30,8 +30,6 @@ use work::Work;
 const LAST_REPORTS: Duration = Duration::from_secs(5);
 /// How often the host is looked at again for what changed.
 const LOOK_AT_HOST: Duration = Duration::from_secs(60);
-/// A clock further off than this is worth a warning, milliseconds.
-const CLOCK_WARNING_MS: f64 = 2_000.0;
 
 /// Runs the agent until SIGTERM or SIGINT.
 ///
@@ -125,30 +123,50 @@ async fn on_signal(stop: watch::Sender<Option<Stop>>) {
 }
 
 /// Reports what the host is and has: at the start, and when it changes.
-async fn report_capabilities(host: Arc<Host>, spool: Arc<Spool>, mut offset: watch::Receiver<Option<f64>>) {
+async fn report_capabilities(
+    host: Arc<Host>,
+    spool: Arc<Spool>,
+    mut offset: watch::Receiver<Option<Offset>>,
+) {
     // The first heartbeat tells how far the clock is off; without an answer the host is reported all the same.
     let _ = tokio::time::timeout(Duration::from_secs(15), offset.wait_for(Option::is_some)).await;
     let mut reported = None;
     loop {
         let now = *offset.borrow();
-        if let Some(ms) = now.filter(|ms| ms.abs() > CLOCK_WARNING_MS) {
-            tracing::warn!(
-                offset_ms = ms,
-                "this host's clock is off: reports may be refused. Synchronise it, for example with chrony"
-            );
-        }
+        let step = now.map(|offset| offset.step());
+        say_clock(now);
         let looking = Arc::clone(&host);
         let found =
             tokio::task::spawn_blocking(move || host::capabilities(&looking.policy, &looking.accelerators))
                 .await;
         if let Ok(found) = found
-            && reported.as_ref() != Some(&found)
+            && reported.as_ref() != Some(&(found.clone(), step))
         {
             let mut capabilities = found.clone();
-            capabilities.clock_offset_ms = now;
+            capabilities.clock_offset_ms = now.map(|offset| offset.ms);
             spool.append(clock::now(), ReportBody::Capabilities { capabilities });
-            reported = Some(found);
+            reported = Some((found, step));
         }
-        tokio::time::sleep(LOOK_AT_HOST).await;
+        // A clock that was set right, or went wrong, is told at once: whether the host is given work depends on it.
+        let moved = offset.wait_for(|now| now.map(|offset| offset.step()) != step);
+        if matches!(tokio::time::timeout(LOOK_AT_HOST, moved).await, Ok(Err(_))) {
+            return;
+        }
+    }
+}
+
+/// Says that the clock is off, and what follows from it.
+fn say_clock(offset: Option<Offset>) {
+    let Some(offset) = offset else { return };
+    match offset.step() {
+        Step::In => {}
+        Step::Nearly => tracing::warn!(
+            offset_ms = offset.ms,
+            "this host's clock is off. Synchronise it, for example with chrony: when it is off by more, no job is taken"
+        ),
+        Step::Out => tracing::error!(
+            offset_ms = offset.ms,
+            "this host's clock is so far off that what a job reports would be refused: no job is taken until it is right. Synchronise it, for example with chrony"
+        ),
     }
 }

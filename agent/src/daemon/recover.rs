@@ -65,7 +65,7 @@ pub(super) async fn recover(host: &Host, spool: &Arc<Spool>) -> anyhow::Result<O
         tally.telemetry_samples,
         log_lines,
     );
-    Record::remove(&path);
+    record.close(&path, spool).await;
     Ok(Some(record.held))
 }
 

@@ -47,6 +47,12 @@ impl Work {
             self.spool.drained(HAND_IN.min(Duration::from_secs(10))).await;
             self.heartbeats.hold(Vec::new());
         }
+        // No job before it is known how far the clock is off.
+        let mut offset = self.heartbeats.offset();
+        tokio::select! {
+            _ = offset.wait_for(Option::is_some) => {}
+            _ = stopping.wait_for(Option::is_some) => {}
+        }
         let mut eager = EAGER_CLAIMS.iter();
         let mut next_claim = Instant::now();
         while stopping.borrow().is_none() {
@@ -80,6 +86,11 @@ impl Work {
 
     /// Asks for a job. The claim's id is on disk first: an agent that dies before the answer asks again by the same id.
     async fn claim(&self) -> Option<Attempt> {
+        let offset = *self.heartbeats.offset().borrow();
+        if offset.is_some_and(|offset| offset.step() == clock::Step::Out) {
+            tracing::debug!("no work is asked for: the clock is off");
+            return None;
+        }
         let path = self.host.state.claim();
         let claim_id = std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
         let claim_id = claim_id.unwrap_or_else(Uuid::now_v7);
@@ -95,6 +106,10 @@ impl Work {
             }
         };
         let attempt = reply.job.and_then(|signed| self.take(&signed));
+        // A refusal takes the place of the claim.
+        if attempt.is_none() {
+            self.spool.durable(HAND_IN).await;
+        }
         if let Err(error) = std::fs::remove_file(&path) {
             tracing::error!(%error, "an answered claim cannot be removed");
         }

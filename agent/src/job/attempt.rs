@@ -137,6 +137,7 @@ pub async fn carry_out(host: &Host, attempt: Attempt, stop: watch::Receiver<Opti
     let Attempt { job, reporter } = attempt;
     let place = Place::of(&host.policy.work_dir, &host.policy.log_dir, &job.job, job.attempt);
     let record = Record::new(reporter.held(), &place);
+    let (closing, spool) = (record.clone(), Arc::clone(reporter.spool()));
     let begun = place.create().map_err(|e| e.to_string()).and_then(|()| {
         record.save(&host.state.attempt()).map_err(|e| e.to_string())?;
         Logs::start(host, &place, &reporter).map_err(|e| e.to_string())
@@ -148,7 +149,7 @@ pub async fn carry_out(host: &Host, attempt: Attempt, stop: watch::Receiver<Opti
         }
         Err(why) => reporter.failed("agent_error", format!("the attempt could not be begun: {why}"), 0, 0),
     }
-    Record::remove(&host.state.attempt());
+    closing.close(&host.state.attempt(), &spool).await;
 }
 
 /// The three logs of an attempt, open.

@@ -1,13 +1,18 @@
 //! What the agent is doing, on disk, so that its successor can clean up after a crash.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use events::report::HeldAttempt;
 use serde::{Deserialize, Serialize};
 
 use super::Place;
 use crate::serving::ProcessId;
+use crate::spool::Spool;
 use crate::state_dir::write_atomically;
+
+/// How long the report of an attempt's end may take to be durable.
+const DURABLE_WITHIN: Duration = Duration::from_secs(10);
 
 /// The attempt being carried out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,6 +84,16 @@ impl Record {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|e| error(e.into())),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(error(e)),
+        }
+    }
+
+    /// Removes the record of an attempt whose end was reported, once that report is durable. Where the disk does not take
+    /// it in time the record stays: should the report be lost, a successor reports the end in its place.
+    pub async fn close(&self, path: &Path, spool: &Spool) {
+        if spool.durable(DURABLE_WITHIN).await {
+            Self::remove(path);
+        } else {
+            tracing::error!(job = %self.held.job.stream(), "the end of an attempt is not on the disk yet: its record is kept. Free some room");
         }
     }
 

@@ -151,7 +151,12 @@ async fn upload(entry: &Path, control: &Control, spool: &Spool) -> Result<(), Tr
     };
     let body = ReportBody::Blob { job: upload.job, attempt: upload.attempt, blob };
     // The id was made with the entry: when the agent dies right here, the successor reports the same.
-    spool.append_item(ReportItem { event_id: upload.event_id, at: upload.at, body });
+    // The entry is removed only when the report is as durable as the entry was.
+    let item = ReportItem { event_id: upload.event_id, at: upload.at, body };
+    while !(spool.append_item(&item) && spool.durable(Duration::MAX).await) {
+        tracing::error!("there is no room for the report of an upload: it is tried again");
+        tokio::time::sleep(MAX_PAUSE).await;
+    }
     Ok(())
 }
 

@@ -99,14 +99,30 @@ impl Spool {
     pub fn append(&self, at: Timestamp, body: ReportBody) -> Uuid {
         // Version 7 ids of one process are in the order in which they were made.
         let event_id = Uuid::now_v7();
-        self.append_item(ReportItem { event_id, at, body });
+        self.append_item(&ReportItem { event_id, at, body });
         event_id
     }
 
-    /// Keeps a report that has an id already.
-    pub fn append_item(&self, item: ReportItem) {
-        self.shared.lock().append(&item);
+    /// Keeps a report that has an id already. Tells whether there was room for it.
+    pub fn append_item(&self, item: &ReportItem) -> bool {
+        let kept = self.shared.lock().append(item);
         self.shared.dirty.notify_one();
+        kept
+    }
+
+    /// Waits until every report that was appended before is durable, or settled; at most for `limit`. Tells whether it
+    /// is so. What a report takes the place of (a record, an entry of a list) may be removed only then.
+    pub async fn durable(&self, limit: Duration) -> bool {
+        let taken = self.shared.lock().taken();
+        let mut changes = self.changes();
+        let all_durable = async {
+            while self.shared.lock().taken_durable() < taken {
+                if changes.changed().await.is_err() {
+                    return std::future::pending().await;
+                }
+            }
+        };
+        tokio::time::timeout(limit, all_durable).await.is_ok()
     }
 
     /// The oldest durable reports: at most `items` of them, of at most `bytes` (but at least one).
@@ -130,9 +146,22 @@ impl Spool {
         self.shared.lock().tally(attempt)
     }
 
-    /// Keeps a report that the control plane will never take, for people to look at.
-    pub fn set_aside(&self, item: &ReportItem, why: &str) {
-        self.shared.lock().set_aside(item, why);
+    /// Keeps reports that the control plane will never take, each with the reason, for people to look at; durably, so
+    /// that they can be settled.
+    ///
+    /// # Errors
+    /// When the disk does not take them.
+    pub fn set_aside<'a>(
+        &self,
+        rejected: impl IntoIterator<Item = (&'a ReportItem, String)>,
+    ) -> std::io::Result<()> {
+        let mut lines = String::new();
+        for (item, why) in rejected {
+            lines.push_str(&serde_json::json!({ "why": why, "item": item }).to_string());
+            lines.push('\n');
+        }
+        let folder = self.shared.lock().folder().clone();
+        folder.set_aside(&lines)
     }
 
     /// Changes whenever there may be more to send, or something was settled.

@@ -34,6 +34,7 @@ pub(super) enum Mark {
 pub(super) struct SyncWork {
     file: File,
     through: Place,
+    count: u64,
 }
 
 impl SyncWork {
@@ -53,6 +54,12 @@ pub(super) struct Queue {
     durable: Place,
     /// The end of what is settled.
     settled: Place,
+    /// Reports taken since the spool was opened: on the disk, or in memory while that takes nothing.
+    taken: u64,
+    /// How many of those were written, or settled from memory.
+    taken_written: u64,
+    /// How many of those are durable, or settled.
+    taken_durable: u64,
     /// Segments before the one being written: their lengths.
     closed_segments: BTreeMap<u64, u64>,
     /// What each existing segment holds, the newest included.
@@ -117,6 +124,9 @@ impl Queue {
             written: end,
             durable: end,
             settled,
+            taken: 0,
+            taken_written: 0,
+            taken_durable: 0,
             closed_segments,
             segment_tallies,
             deleted_tallies: Tallies::from_list(remembered.tallies),
@@ -134,15 +144,29 @@ impl Queue {
         Ok(queue)
     }
 
-    pub(super) fn append(&mut self, item: &ReportItem) {
-        let Some(line) = to_line(item) else { return };
-        if !self.memory.is_empty() {
-            return self.hold(item.clone(), line.len());
-        }
-        if let Err(error) = self.write(&line, item) {
+    /// Keeps a report. Tells whether there was room for it.
+    pub(super) fn append(&mut self, item: &ReportItem) -> bool {
+        let Some(line) = to_line(item) else { return false };
+        let kept = if !self.memory.is_empty() {
+            self.hold(item.clone(), line.len())
+        } else if let Err(error) = self.write(&line, item) {
             tracing::error!(%error, "the spool's disk takes nothing more: reports are held in memory. Free some room, or raise max_spool_bytes");
-            self.hold(item.clone(), line.len());
-        }
+            self.hold(item.clone(), line.len())
+        } else {
+            true
+        };
+        self.taken += u64::from(kept);
+        kept
+    }
+
+    /// Reports taken since the spool was opened.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// How many of those are durable, or settled.
+    pub(super) fn taken_durable(&self) -> u64 {
+        self.taken_durable
     }
 
     fn write(&mut self, line: &[u8], item: &ReportItem) -> io::Result<()> {
@@ -164,6 +188,7 @@ impl Queue {
         }
         self.written.offset += line.len() as u64;
         self.on_disk += 1;
+        self.taken_written += 1;
         self.segment_tallies.entry(self.written.segment).or_default().count(&item.body);
         Ok(())
     }
@@ -176,11 +201,12 @@ impl Queue {
         self.file = file;
         self.written = Place { segment: number, offset: 0 };
         self.durable = self.written;
+        self.taken_durable = self.taken_written;
         self.segment_tallies.insert(number, Tallies::default());
         Ok(())
     }
 
-    fn hold(&mut self, item: ReportItem, bytes: usize) {
+    fn hold(&mut self, item: ReportItem, bytes: usize) -> bool {
         let bulky = matches!(item.body, ReportBody::Log { .. } | ReportBody::Progress { .. });
         let room = if bulky { MEMORY_BYTES / 2 } else { MEMORY_BYTES };
         if self.memory_bytes + bytes > room {
@@ -190,10 +216,11 @@ impl Queue {
                 kind = item.body.kind(),
                 "neither disk nor memory has room for a report: it is lost"
             );
-            return;
+            return false;
         }
         self.memory_bytes += bytes;
         self.memory.push_back((item, bytes));
+        true
     }
 
     pub(super) fn holds_in_memory(&self) -> bool {
@@ -222,7 +249,7 @@ impl Queue {
         }
         // A file that cannot be duplicated cannot be synced by itself either; the next round tries again.
         let file = self.file.try_clone().ok()?;
-        Some(SyncWork { file, through: self.written })
+        Some(SyncWork { file, through: self.written, count: self.taken_written })
     }
 
     pub(super) fn finish_sync(&mut self, work: SyncWork, outcome: io::Result<()>) {
@@ -231,6 +258,7 @@ impl Queue {
             tracing::error!(%error, "the spool could not be made durable: a power cut now would lose reports");
         }
         self.durable = self.durable.max(work.through);
+        self.taken_durable = self.taken_durable.max(work.count);
     }
 
     pub(super) fn next_batch(&mut self, items: usize, bytes: usize) -> Batch {
@@ -297,6 +325,9 @@ impl Queue {
                 Mark::Memory => {
                     if let Some((item, bytes)) = self.memory.pop_front() {
                         self.memory_bytes -= bytes;
+                        // What is sent from memory comes after all that was written, which is settled then.
+                        self.taken_written += 1;
+                        self.taken_durable = self.taken_written;
                         self.segment_tallies.entry(self.written.segment).or_default().count(&item.body);
                     }
                 }
@@ -382,11 +413,9 @@ impl Queue {
         all.get(id)
     }
 
-    pub(super) fn set_aside(&self, item: &ReportItem, why: &str) {
-        let line = serde_json::json!({ "why": why, "item": item }).to_string();
-        if let Err(error) = self.folder.set_aside(&line) {
-            tracing::error!(%error, "a rejected report could not be set aside");
-        }
+    /// The spool's files.
+    pub(super) fn folder(&self) -> &Folder {
+        &self.folder
     }
 
     pub(super) fn close(&mut self) {

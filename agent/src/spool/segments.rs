@@ -1,5 +1,7 @@
 //! The spool's files: `000000000001.seg` and so on, one JSON report a line; `settled.json`, the place up to
-//! which everything is settled, and what deleted segments held.
+//! which everything is settled, and what deleted segments held, durable before a segment is deleted; `settled.quick`, the
+//! same as it is between two deletions, which a power cut may take; `rejected.jsonl`, what will never be accepted, and
+//! `rejected.1.jsonl`, what was in it before it had grown too large.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
@@ -11,6 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use super::SpoolError;
 use super::tally::{AttemptId, Tallies, Tally};
+
+/// `rejected.jsonl` begins anew at this size; what was in it is kept once more beside it, so that both are bounded.
+const REJECTED_BYTES: u64 = 16 << 20;
 
 /// A place in the segments. Everything before it is settled, durable or read, as the case may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Default)]
@@ -147,12 +152,21 @@ impl Folder {
         self.path.join("settled.json")
     }
 
-    /// What was settled; damaged or lost, it costs a resend and no more.
+    fn quick_path(&self) -> PathBuf {
+        self.path.join("settled.quick")
+    }
+
+    /// What was settled. The quick note, damaged or lost, costs a resend and no more: what deleted segments held is in the
+    /// durable one.
     pub(super) fn read_settled(&self) -> Settled {
-        fs::read(self.settled_path())
-            .ok()
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-            .unwrap_or_default()
+        let read = |path: PathBuf| serde_json::from_slice::<Settled>(&fs::read(path).ok()?).ok();
+        let durable = read(self.settled_path()).unwrap_or_default();
+        // One of before the last deletion knows nothing of what was deleted.
+        let newer = |quick: &Settled| quick.counted_through == durable.counted_through;
+        match read(self.quick_path()).filter(newer) {
+            Some(quick) => Settled { place: durable.place.max(quick.place), ..durable },
+            None => durable,
+        }
     }
 
     /// Remembers what is settled. `durably` before a segment that it counts is deleted.
@@ -161,16 +175,27 @@ impl Folder {
         if durably {
             return crate::state_dir::write_atomically(&self.settled_path(), &json);
         }
-        let temporary = self.settled_path().with_extension("quick");
+        let temporary = self.quick_path().with_extension("quick.tmp");
         fs::write(&temporary, json)?;
-        fs::rename(temporary, self.settled_path())
+        fs::rename(temporary, self.quick_path())
     }
 
-    /// Appends a line to the file of reports that will never be accepted.
-    pub(super) fn set_aside(&self, line: &str) -> io::Result<()> {
+    /// Appends lines to the file of reports that will never be accepted, durably.
+    pub(super) fn set_aside(&self, lines: &str) -> io::Result<()> {
         use std::io::Write;
         let path = self.path.join("rejected.jsonl");
+        if path.metadata().is_ok_and(|file| file.len() >= REJECTED_BYTES) {
+            let before = self.path.join("rejected.1.jsonl");
+            tracing::warn!(path = %before.display(), "the file of rejected reports is full and is put aside; the one before it goes");
+            fs::rename(&path, before)?;
+        }
+        let new = !path.exists();
         let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-        writeln!(file, "{line}")
+        file.write_all(lines.as_bytes())?;
+        file.sync_data()?;
+        if new {
+            File::open(&self.path)?.sync_all()?;
+        }
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use events::report::{ItemOutcome, MAX_BATCH_ITEMS, ReportBatch};
+use events::report::{ItemOutcome, MAX_BATCH_ITEMS, ReportBatch, ReportItem};
 use rand::Rng;
 
 use super::{Batch, Spool};
@@ -78,12 +78,13 @@ impl Sender {
 
     fn settle(&mut self, batch: &Batch, results: &[ItemOutcome]) -> bool {
         let mut settled = 0;
+        let mut rejected = Vec::new();
         for (item, outcome) in batch.items.iter().zip(results) {
             match outcome {
                 ItemOutcome::Accepted { .. } | ItemOutcome::Duplicate { .. } => {}
                 ItemOutcome::Rejected { code, message, hint } => {
                     tracing::warn!(kind = item.body.kind(), event_id = %item.event_id, code, message, hint, "a report was rejected");
-                    self.spool.set_aside(item, &format!("{code}: {message}"));
+                    rejected.push((settled, item, format!("{code}: {message}")));
                 }
                 // Order is kept: what comes after it is sent again with it, and recognised by its id.
                 ItemOutcome::Retry { message } => {
@@ -92,6 +93,11 @@ impl Sender {
                 }
             }
             settled += 1;
+        }
+        if let Some(first) = rejected.first().map(|(at, ..)| *at)
+            && !self.set_aside(rejected.into_iter().map(|(_, item, why)| (item, why)))
+        {
+            settled = first;
         }
         self.spool.settle(batch, settled);
         if settled > 0 {
@@ -110,8 +116,19 @@ impl Sender {
             return true;
         }
         tracing::error!(%error, kind = batch.items[0].body.kind(), "a report was refused for good");
-        self.spool.set_aside(&batch.items[0], &error.to_string());
-        self.spool.settle(batch, 1);
-        true
+        let aside = self.set_aside([(&batch.items[0], error.to_string())]);
+        if aside {
+            self.spool.settle(batch, 1);
+        }
+        aside
+    }
+
+    /// Sets rejected reports aside. Those that the disk does not take stay in the spool, and are tried again.
+    fn set_aside<'a>(&self, rejected: impl IntoIterator<Item = (&'a ReportItem, String)>) -> bool {
+        let aside = self.spool.set_aside(rejected);
+        if let Err(error) = &aside {
+            tracing::error!(%error, "rejected reports could not be set aside: they are kept and tried again. Free some room");
+        }
+        aside.is_ok()
     }
 }

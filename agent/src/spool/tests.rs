@@ -124,7 +124,7 @@ fn a_lost_note_of_what_is_settled_costs_a_resend_and_no_report() {
     }
     spool.settle(&batch(&spool, 3), 2);
     killed(spool);
-    std::fs::write(folder.path().join("settled.json"), "{\"pla").unwrap();
+    std::fs::write(folder.path().join("settled.quick"), "{\"pla").unwrap();
     assert_eq!(seqs(&batch(&open(&folder), 3)), [1, 2, 3]);
 }
 
@@ -163,6 +163,8 @@ fn settled_segments_are_deleted_and_their_tally_is_kept() {
         std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().metadata().unwrap().len()).sum();
     assert!(bytes < 100_000, "{bytes} bytes are left");
     killed(spool);
+    // As a power cut leaves a file that was renamed before it was on the disk.
+    std::fs::write(folder.path().join("settled.quick"), "").unwrap();
     let tally = open(&folder).tally(&id());
     assert_eq!((tally.tool_lines, tally.telemetry_samples, tally.ended), (300, 1, false));
 }
@@ -221,6 +223,44 @@ fn a_batch_stays_within_its_bytes_but_always_moves_on() {
     batch(&spool, 4);
     assert_eq!(spool.next_batch(500, 2_700).items.len(), 2);
     assert_eq!(spool.next_batch(500, 10).items.len(), 1);
+}
+
+#[tokio::test]
+async fn a_report_is_durable_when_it_is_said_to_be_or_when_it_is_settled() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = open(&folder);
+    assert!(spool.durable(Duration::ZERO).await);
+    spool.append(clock::now(), telemetry(1));
+    assert!(spool.durable(Duration::from_secs(20)).await);
+    assert_eq!(seqs(&spool.next_batch(1, 1 << 20)), [1]);
+
+    let tiny = tempfile::tempdir().unwrap();
+    let spool = Spool::open(tiny.path(), 10).unwrap();
+    spool.append(clock::now(), telemetry(1));
+    assert!(!spool.durable(Duration::from_millis(20)).await, "it is in memory only");
+    spool.settle(&batch(&spool, 1), 1);
+    assert!(spool.durable(Duration::ZERO).await);
+}
+
+#[test]
+fn what_was_rejected_is_kept_within_bounds_and_said_not_to_be_when_the_disk_does_not_take_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = open(&folder);
+    let item = ReportItem { event_id: Uuid::now_v7(), at: clock::now(), body: telemetry(1) };
+    for part in 0..7 {
+        spool.set_aside([(&item, format!("{part}{}", "x".repeat(6 << 20)))]).unwrap();
+    }
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let parts = |text: &str| {
+        let why = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["why"].to_string();
+        text.lines().map(|line| why(line)[1..2].to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(parts(&read("rejected.1.jsonl")), ["3", "4", "5"]);
+    assert_eq!(parts(&read("rejected.jsonl")), ["6"]);
+
+    std::fs::remove_file(folder.path().join("rejected.jsonl")).unwrap();
+    std::fs::create_dir(folder.path().join("rejected.jsonl")).unwrap();
+    assert!(spool.set_aside([(&item, "why".to_owned())]).is_err());
 }
 
 #[tokio::test]

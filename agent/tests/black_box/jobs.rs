@@ -116,6 +116,32 @@ async fn a_control_plane_that_is_away_costs_no_report() {
 }
 
 #[tokio::test]
+async fn a_host_whose_clock_is_too_far_off_takes_no_job_until_it_is_right() {
+    let plane = ControlPlane::start().await;
+    plane.set_clock_off(6_000_000);
+    let mut agent = Agent::enrolled(&plane, &tool(QUICK), "").await;
+    plane.queue(&endpoint_job(&plane, "c1"));
+    agent.run();
+    let offset_told = |kept: &Kept| {
+        let told = kept.accepted.iter().filter_map(|item| match &item.body {
+            ReportBody::Capabilities { capabilities } => capabilities.clock_offset_ms,
+            _ => None,
+        });
+        told.last()
+    };
+    let off = plane.until("the offset", |kept| offset_told(kept)).await;
+    assert!((-6_500.0..=-5_500.0).contains(&off), "{off}");
+    // Each of these heartbeats is answered with "work waits".
+    plane.until("heartbeats", |kept| (kept.heartbeats >= 4).then_some(())).await;
+    assert_eq!(plane.kept().claims(), 0);
+
+    plane.set_clock_off(0);
+    plane.until_reported("completed").await;
+    let off = plane.until("the offset", |kept| offset_told(kept).filter(|off| off.abs() < 500.0)).await;
+    assert!(plane.kept().claims() > 0, "{off}");
+}
+
+#[tokio::test]
 async fn a_cancelled_job_is_stopped_with_everything_it_started() {
     let plane = ControlPlane::start().await;
     let mut agent = Agent::enrolled(&plane, &tool(ENDLESS), "").await;
@@ -276,6 +302,28 @@ async fn a_rejected_report_is_set_aside_and_holds_up_nothing() {
     plane.until_reported("completed").await;
     let aside = std::fs::read_to_string(agent.state().join("spool/rejected.jsonl")).unwrap();
     assert_eq!(aside.lines().count(), 2);
+}
+
+#[tokio::test]
+async fn a_rejected_report_that_cannot_be_set_aside_stays_and_is_sent_again() {
+    let plane = ControlPlane::start().await;
+    plane.reject("progress");
+    let mut agent = Agent::enrolled(&plane, &tool(QUICK), "").await;
+    // In the place of a disk that takes nothing.
+    let aside = agent.state().join("spool/rejected.jsonl");
+    std::fs::create_dir_all(&aside).unwrap();
+    plane.queue(&endpoint_job(&plane, "c1"));
+    agent.run();
+    let twice = |kept: &Kept| kept.times_sent.values().any(|times| *times >= 2).then_some(());
+    plane.until("a report sent again", twice).await;
+    std::fs::remove_dir(&aside).unwrap();
+    // Heartbeats have this looked at every second.
+    let both = |_: &Kept| {
+        let kept = std::fs::read_to_string(&aside).unwrap_or_default();
+        (kept.lines().count() == 2).then_some(())
+    };
+    plane.until("both reports are set aside", both).await;
+    plane.until_reported("completed").await;
 }
 
 #[tokio::test]

@@ -29,12 +29,11 @@ pub use standing::Standing;
 /// How many attempts a job has in all: the first, and one more when the first is lost.
 pub const MAX_ATTEMPTS: u32 = 2;
 
-/// How far outside its attempt's window a report's time may lie, in microseconds: 5 seconds.
+/// How far outside its attempt's window a report's time may lie, in microseconds.
 ///
-/// The window begins when the control plane accepted the claim, by its clock; the report carries the agent's clock,
-/// which the agent corrects by the offset it estimates from heartbeats. What is left is the estimate's error and the
-/// one second that the load generators' own clock check allows.
-pub const CLOCK_TOLERANCE_MICROS: i64 = 5_000_000;
+/// The window begins when the control plane accepted the claim, by its clock; the report carries its host's clock. An
+/// agent claims nothing while the two are further apart than [`events::report::CLOCK_LIMIT_MS`].
+pub const CLOCK_TOLERANCE_MICROS: i64 = events::report::CLOCK_TOLERANCE_MS * 1_000;
 
 /// How an attempt ended, if it did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Is what the run needs where it runs?
 
 use events::catalogue::EngineArgTemplate;
+use events::report::CLOCK_LIMIT_MS;
 use events::server_host::ServerState;
 
 use super::cures::{advice, host, link, set};
@@ -8,8 +9,8 @@ use super::{Facts, Finding};
 use crate::outbound::HOW_TO_ALLOW;
 use crate::resolve::endpoint;
 
-/// Milliseconds a host's clock may be off before its samples may fall outside the job's window.
-const CLOCK_OFF_MS: f64 = 2000.0;
+/// Milliseconds a host's clock may be off before it is worth a word.
+const CLOCK_OFF_MS: f64 = 2_000.0;
 /// The variables in which model servers look for a Hugging Face token.
 const TOKENS: &[&str] = &["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"];
 
@@ -52,11 +53,18 @@ pub(super) fn clock_in_step(facts: &Facts<'_>) -> Finding {
     if offset.abs() <= CLOCK_OFF_MS {
         return Finding::ok(format!("It is off by {offset:.0} ms."));
     }
-    Finding::warning(
+    let cure = host("timedatectl set-ntp true", "Keep the host's clock with NTP.");
+    if offset.abs() <= CLOCK_LIMIT_MS {
+        let message = format!(
+            "The host's clock is off by {offset:.0} ms; beyond {CLOCK_LIMIT_MS:.0} ms its agent takes no job."
+        );
+        return Finding::warning(message, cure);
+    }
+    Finding::fails(
         format!(
-            "The host's clock is off by {offset:.0} ms: telemetry may fall outside the job's window and be refused."
+            "The host's clock is off by {offset:.0} ms: its agent takes no job until it is right, since what it reports would lie outside the job's window and be refused."
         ),
-        host("timedatectl set-ntp true", "Keep the host's clock with NTP."),
+        cure,
     )
 }
 

@@ -40,6 +40,8 @@ pub struct Kept {
     jobs: VecDeque<SignedJob>,
     claims: BTreeMap<Uuid, Option<SignedJob>>,
     stop: Vec<HeldAttempt>,
+    /// How far the control plane's clock is from this host's, microseconds.
+    clock_off: i64,
     down: bool,
     swallow_answers: bool,
     reject: Option<&'static str>,
@@ -116,6 +118,11 @@ impl ControlPlane {
         self.change(|kept| kept.down = true);
     }
 
+    /// Tells from now on a time that is so many microseconds ahead of this host's.
+    pub fn set_clock_off(&self, micros: i64) {
+        self.change(|kept| kept.clock_off = micros);
+    }
+
     /// Answers again.
     pub fn come_back(&self) {
         self.change(|kept| kept.down = false);
@@ -167,6 +174,11 @@ impl ControlPlane {
 }
 
 impl Kept {
+    /// How often work was asked for.
+    pub fn claims(&self) -> usize {
+        self.claims.len()
+    }
+
     /// The `seq` of every accepted telemetry report, in order of acceptance.
     pub fn telemetry_seqs(&self) -> Vec<u64> {
         let seq = |item: &ReportItem| match &item.body {
@@ -219,11 +231,11 @@ async fn heartbeat(State(plane): State<ControlPlane>, Json(_): Json<Heartbeat>) 
     if plane.kept().down {
         return unavailable();
     }
-    let (stop, work_waiting) = plane.change(|kept| {
+    let (stop, work_waiting, clock_off) = plane.change(|kept| {
         kept.heartbeats += 1;
-        (kept.stop.clone(), !kept.jobs.is_empty())
+        (kept.stop.clone(), !kept.jobs.is_empty(), kept.clock_off)
     });
-    Json(HeartbeatReply { at: now(), stop, work_waiting, error: None }).into_response()
+    Json(HeartbeatReply { at: now().plus_micros(clock_off), stop, work_waiting, error: None }).into_response()
 }
 
 async fn claim(State(plane): State<ControlPlane>, Json(ask): Json<ClaimRequest>) -> Response {

@@ -262,12 +262,16 @@ fn a_server_that_claims_all_of_the_memory_is_a_warning() {
 }
 
 #[test]
-fn a_clock_that_is_off_is_a_warning() {
+fn a_clock_that_is_off_is_a_warning_and_one_that_has_the_agent_refuse_work_fails() {
     let mut world = World::llama_cpp();
     world.capabilities().clock_offset_ms = Some(20.0);
     assert_eq!(world.result("clock_in_step"), "ok");
-    world.capabilities().clock_offset_ms = Some(-5000.0);
-    assert_eq!(world.result("clock_in_step"), "warning");
+    for (off, result) in
+        [(2_001.0, "warning"), (-4_000.0, "warning"), (4_001.0, "fails"), (-6_000.0, "fails")]
+    {
+        world.capabilities().clock_offset_ms = Some(off);
+        assert_eq!(world.result("clock_in_step"), result, "{off}");
+    }
 }
 
 #[test]
