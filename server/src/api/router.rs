@@ -344,6 +344,9 @@ mod tests {
              telemetry in short, what has changed since is folded again from the log: at most 1,000 rows of a table, so \
              ask with a filter by project, workload, run or job where more was going on. A position or a time that is not there yet \
              is refused (`position_ahead`), as is `as_of` on a view that cannot answer it (`no_history`).\n\n\
+             An export holds every value as it is: a text that begins with `=`, `+`, `-` or `@` stands in a CSV unchanged, so \
+             import such a file as text where a spreadsheet would take it for a formula. A file that breaks off is not whole: \
+             its transfer ends with an error, also where the client took nothing for a minute.\n\n\
              | View | `as_of` |\n| --- | --- |\n",
         );
         for view in crate::projections::views::all().iter().filter(|view| view.served) {

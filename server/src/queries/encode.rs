@@ -237,6 +237,17 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_a_spreadsheet_takes_for_a_formula_is_exported_as_it_is() {
+        for text in ["=1+1", "+1", "-1", "@SUM(A1)", "=HYPERLINK(\"http://x\";\"y\")"] {
+            let mut out = Vec::new();
+            csv_field(text.as_bytes(), &mut out);
+            let plain = text.replace('"', "\"\"");
+            let quoted = if text.contains('"') { format!("\"{plain}\"") } else { plain };
+            assert_eq!(String::from_utf8(out).unwrap(), quoted);
+        }
+    }
+
+    #[test]
     fn values_keep_every_bit() {
         assert_eq!(json(&0.1_f64.to_be_bytes(), Kind::Float), "0.1");
         assert_eq!(json(&f64::NAN.to_be_bytes(), Kind::Float), "null");
