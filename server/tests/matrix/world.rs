@@ -302,7 +302,7 @@ impl World {
                 // A run nobody doubts, and one of each tool.
                 Story { run: 2, flagged: false, ..story.clone() }.again(&read).await;
                 for (run, tool) in (3..).zip(ToolCode::ALL) {
-                    let story = Story { run, ..story.clone() };
+                    let story = Story { run, tool: tool.as_str(), ..story.clone() };
                     story.create_run(&read).await;
                     story.begin_job(&read, 8).await;
                     finish(&read, &story, *tool).await;

@@ -167,6 +167,8 @@ pub struct Story {
     pub visibility: ProjectVisibility,
     pub concurrencies: Vec<u32>,
     pub gpus: u32,
+    /// The tool of its jobs.
+    pub tool: &'static str,
     /// An endpoint that runs already.
     pub endpoint: Option<&'static str>,
     /// Seconds of load, and telemetry samples.
@@ -201,6 +203,7 @@ impl Default for Story {
             visibility: ProjectVisibility::Organization,
             concurrencies: vec![1, 8],
             gpus: 2,
+            tool: "metrumbench-llm",
             endpoint: None,
             seconds: 30,
             watts: 300.0,
@@ -372,7 +375,7 @@ impl Story {
             let created = JobCreated {
                 server: self.server(),
                 ordinal: ordinal as u32,
-                workload: Self::spec(),
+                workload: WorkloadSpec { tool_code: self.tool.into(), ..Self::spec() },
                 scenario: self.scenario(c),
                 commands: ResolvedCommands {
                     engine_args: [("tensor_parallel_size".to_owned(), json!(2))].into(),
