@@ -196,6 +196,12 @@ async fn a_log_rewritten_with_its_checkpoints_is_found_by_a_checkpoint_kept_else
     let options = VerifyOptions { checkpoint: Some(kept), ..VerifyOptions::default() };
     let sound = verify(log.pool(), &options, |_| {}).await.unwrap();
     assert_eq!((sound.fault, sound.external_checkpoint), (None, true));
+    for (from, to) in [(1, Some(11)), (13, None)] {
+        let beside = VerifyOptions { from, to, ..options.clone() };
+        let fault = verify(log.pool(), &beside, |_| {}).await.unwrap().fault.unwrap();
+        assert_eq!(fault.position, 12);
+        assert!(fault.what.contains("not looked at"), "{}", fault.what);
+    }
 
     rewrite_consistently(&cluster, &log, "bt", 5).await;
     tamper(&cluster, "bt", "delete from checkpoints").await;

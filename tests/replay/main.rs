@@ -98,6 +98,10 @@ async fn a_flipped_byte_is_found_at_its_position_and_a_rewritten_log_by_a_checkp
     let copy = LogCopy::of(&plane).await;
     let (status, text) = plane.command_on(&copy.url, &with_kept).await;
     assert!(status.success(), "the copy fits: {text}");
+    // A range that leaves the checkpoint out compares nothing with it, which must not look like a check that passed.
+    let (status, text) = plane.command_on(&copy.url, &[&with_kept[..], &["--to", "1"]].concat()).await;
+    assert_eq!(status.code(), Some(2), "{text}");
+    assert!(text.contains("leaves out"), "{text}");
 
     // Consistent in itself, with another figure in it.
     let victim = copy.head().await / 2;

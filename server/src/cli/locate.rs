@@ -20,6 +20,10 @@ pub struct ServerFile {
     pub url: String,
     /// The process.
     pub pid: u32,
+    /// When the process began, in the kernel's ticks since boot: a process of the same number that began at another time
+    /// is another one. Absent in files of earlier versions.
+    #[serde(default)]
+    pub began: Option<u64>,
     /// The control plane's version.
     pub version: String,
     /// Where its database is. A private one lets its own user in and nobody else.
@@ -54,9 +58,17 @@ impl ServerFile {
     pub fn read(dir: &Path) -> Option<Self> {
         let text = std::fs::read_to_string(Self::path(dir)).ok()?;
         let file: Self = serde_json::from_str(&text).ok()?;
-        let pid = nix::unistd::Pid::from_raw(i32::try_from(file.pid).ok()?);
-        nix::sys::signal::kill(pid, None).is_ok().then_some(file)
+        let began = process_began(file.pid)?;
+        file.began.is_none_or(|noted| noted == began).then_some(file)
     }
+}
+
+/// When a process began, in the kernel's ticks since boot; nothing where there is none.
+pub fn process_began(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may hold anything; the 22nd field is the 20th after it.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    fields.split(' ').nth(19)?.parse().ok()
 }
 
 /// A database, and the plant that was started for it, if any.
@@ -106,5 +118,35 @@ impl Located {
         if let Some(plant) = self.plant {
             plant.stop().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_a_process_left_is_not_taken_for_one_of_a_process_that_has_its_number_now() {
+        let dir = tempfile::tempdir().unwrap();
+        let pid = std::process::id();
+        let file = ServerFile {
+            url: "http://127.0.0.1:1".into(),
+            pid,
+            began: process_began(pid),
+            version: "0".into(),
+            database_url: "postgres://none".into(),
+            nats_url: String::new(),
+        };
+        assert!(file.began.is_some_and(|ticks| ticks > 0), "{:?}", file.began);
+        file.write(dir.path()).unwrap();
+        assert_eq!(ServerFile::read(dir.path()), Some(file.clone()));
+
+        let other = ServerFile { began: file.began.map(|ticks| ticks - 1), ..file.clone() };
+        other.write(dir.path()).unwrap();
+        assert_eq!(ServerFile::read(dir.path()), None);
+        // The kernel's first process is there, and another user's.
+        let other = ServerFile { pid: 1, began: Some(u64::MAX), ..file };
+        other.write(dir.path()).unwrap();
+        assert_eq!(ServerFile::read(dir.path()), None);
     }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
-use events::merkle::Proof;
+use events::merkle::{Checkpoint, Proof};
 use events::proof_file::{Held, ProofFile, lead_to};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -97,6 +97,11 @@ impl Rebuild {
         let flipped = reports.iter().all(|report| report.flipped);
         Ok(if flipped { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
+}
+
+/// Ends the program as clap does for what it finds by itself.
+fn wrong_usage(what: &str) -> ! {
+    clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{what}\n")).exit()
 }
 
 fn say_rebuilt(report: &rebuild::RebuildReport) {
@@ -252,7 +257,7 @@ impl Verify {
     }
 
     fn options(&self) -> anyhow::Result<VerifyOptions> {
-        let checkpoint = match &self.checkpoint {
+        let checkpoint: Option<Checkpoint> = match &self.checkpoint {
             None => None,
             Some(path) => {
                 let text =
@@ -262,16 +267,16 @@ impl Verify {
             }
         };
         if self.to.is_some_and(|to| to < self.from) || self.from < 0 {
-            // As clap says what it finds by itself.
-            let wrong = clap::Error::raw(
-                clap::error::ErrorKind::ValueValidation,
-                format!(
-                    "--from {} --to {} is not a range of positions\n",
-                    self.from,
-                    self.to.unwrap_or_default()
-                ),
-            );
-            wrong.exit();
+            let to = self.to.unwrap_or_default();
+            wrong_usage(&format!("--from {} --to {to} is not a range of positions", self.from));
+        }
+        if let Some(at) = checkpoint.as_ref().map(|checkpoint| checkpoint.position)
+            && (self.from > at || self.to.is_some_and(|to| to < at))
+        {
+            wrong_usage(&format!(
+                "the checkpoint is of position {at}, which the range leaves out: nothing would be compared with it. \
+                 Leave out --from and --to, or choose them around {at}"
+            ));
         }
         Ok(VerifyOptions {
             from: self.from,

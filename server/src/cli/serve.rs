@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::connect::ConnectArgs;
-use super::locate::ServerFile;
+use super::locate::{ServerFile, process_began};
 use super::{DEFAULT_ADMIN, DEFAULT_ORG, DirArgs};
 use crate::auth::accounts::{self, NewAccount};
 use crate::auth::{Principal, password};
@@ -174,6 +174,7 @@ fn server_file(state: &AppState, database_url: &str, nats_url: &str) -> ServerFi
     ServerFile {
         url: state.config.public_url.as_str().trim_end_matches('/').to_owned(),
         pid: std::process::id(),
+        began: process_began(std::process::id()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         database_url: database_url.to_owned(),
         nats_url: nats_url.to_owned(),

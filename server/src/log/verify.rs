@@ -106,6 +106,13 @@ pub async fn verify(
         progress(walk.position);
     }
     report.external_checkpoint = walk.external_seen;
+    if let Some(external) = &options.checkpoint
+        && !(from..=to).contains(&external.position)
+        && external.position <= head_position
+    {
+        let what = "a checkpoint kept elsewhere is of a position that was not looked at: nothing was compared with it";
+        faults.push(Fault { position: external.position, what: what.to_owned() });
+    }
     if whole && !walk.broken {
         match head_hash {
             Ok(hash) if hash == walk.hash => {}
