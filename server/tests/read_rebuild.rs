@@ -86,6 +86,29 @@ async fn a_rebuild_makes_the_same_rows_byte_for_byte_while_reads_and_writes_go_o
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_view_that_is_read_all_the_while_keeps_no_other_from_being_rebuilt() {
+    let cluster = Cluster::start().await;
+    let read = Read::start(&cluster, "longreader").await;
+    Story::default().tell(&read).await;
+    read.settle().await;
+    let mut reader = sqlx::PgPool::connect(&cluster.url("longreader")).await.unwrap().begin().await.unwrap();
+    sqlx::query("select count(*) from read.v_saved_views").execute(&mut *reader).await.unwrap();
+
+    let stop = CancellationToken::new();
+    let reports = rebuild_with(&read.pool, &read.log, None, Differing::Refused, &stop).await.unwrap();
+    let (held, others): (Vec<_>, Vec<_>) = reports.iter().partition(|report| report.being_read);
+    assert_eq!(held.iter().map(|report| report.projection.as_str()).collect::<Vec<_>>(), ["saved_views"]);
+    assert!(!held[0].flipped && held[0].equal(), "{held:#?}");
+    assert!(others.len() > 5 && others.iter().all(|report| report.flipped), "{others:#?}");
+
+    let alone = rebuild(&read.pool, &read.log, Some("saved_views"), &stop).await;
+    assert!(matches!(&alone, Err(ProjectionError::BeingRead(name)) if name == "saved_views"), "{alone:#?}");
+    reader.rollback().await.unwrap();
+    let reports = rebuild(&read.pool, &read.log, Some("saved_views"), &stop).await.unwrap();
+    assert!(reports[0].flipped && reports[0].equal(), "{reports:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_changed_row_is_found_and_the_views_do_not_flip() {
     let cluster = Cluster::start().await;
     let read = Read::start(&cluster, "changed").await;

@@ -15,7 +15,7 @@ use super::locate::Located;
 use crate::config::archive_dir;
 use crate::log::{self, VerifyOptions, VerifyReport};
 use crate::projections::rebuild::Differing;
-use crate::projections::{rebuild, registry};
+use crate::projections::{ProjectionError, rebuild, registry};
 use crate::seed::{self, Seeded};
 use crate::state::AppState;
 
@@ -122,7 +122,9 @@ fn say_rebuilt(report: &rebuild::RebuildReport) {
             table.table, table.rows_live, table.rows_rebuilt, table.sha256_rebuilt
         );
     }
-    if !report.flipped {
+    if report.being_read {
+        println!("  {}", ProjectionError::BeingRead(report.projection.clone()));
+    } else if !report.flipped {
         println!(
             "  The live tables are not what the log gives, and are still shown. Once you have looked into it (the rebuilt \
              ones are kept in the schema `read`, generation {}, until the next rebuild), put the log's in their place: \

@@ -86,6 +86,12 @@ pub enum ProjectionError {
     /// Another process rebuilds the same projection.
     #[error("projection {0} is being rebuilt by another process; wait for it or stop it")]
     Busy(String),
+    /// Something has read the views for as long as the flip waits.
+    #[error(
+        "projection {0} is rebuilt, but its views were being read all the while (by an export or a report?), so that they \
+         still show the tables of before; run `benchtrail rebuild --projection {0}` when that has ended"
+    )]
+    BeingRead(String),
     /// The work was cancelled; starting it again begins afresh.
     #[error("cancelled; the live tables are as they were, and starting again begins afresh")]
     Cancelled,

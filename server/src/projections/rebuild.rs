@@ -18,7 +18,11 @@ use super::{Projection, ProjectionError, registry, schema};
 use crate::log::Log;
 
 /// How often the flip waits for readers of the old views before it gives up.
-const FLIP_ATTEMPTS: u32 = 10;
+const FLIP_ATTEMPTS: u32 = 20;
+/// How long it waits each time, in PostgreSQL's words: new readers wait behind it for as long.
+const FLIP_WAITS: &str = "set local lock_timeout = '500ms'";
+/// How long readers are let through in between.
+const FLIP_PAUSE: Duration = Duration::from_millis(500);
 
 /// One table, live and rebuilt, at the same position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -56,6 +60,8 @@ pub struct RebuildReport {
     pub to_generation: i32,
     /// Whether the views point at the rebuilt tables now.
     pub flipped: bool,
+    /// Whether they do not because something read them for as long as the flip waits.
+    pub being_read: bool,
     /// Every table's proof. Empty where there was nothing of the same code version to compare with.
     pub tables: Vec<TableProof>,
 }
@@ -100,20 +106,26 @@ pub enum Differing {
 /// transaction, and only when the rebuilt rows equal the live ones or the code that fills them has another version.
 ///
 /// # Errors
-/// The database or the log cannot be read, there is no such projection, or `stop` was cancelled.
+/// The database or the log cannot be read, there is no such projection, views were being read all the while (after every
+/// other projection was rebuilt), or `stop` was cancelled.
 pub async fn rebuild(
     pool: &PgPool,
     log: &Log,
     only: Option<&str>,
     stop: &CancellationToken,
 ) -> Result<Vec<RebuildReport>, ProjectionError> {
-    rebuild_with(pool, log, only, Differing::Refused, stop).await
+    let reports = rebuild_with(pool, log, only, Differing::Refused, stop).await?;
+    match reports.iter().find(|report| report.being_read) {
+        Some(report) => Err(ProjectionError::BeingRead(report.projection.clone())),
+        None => Ok(reports),
+    }
 }
 
-/// The same, with a word on what becomes of rows that differ.
+/// The same, with a word on what becomes of rows that differ. A projection whose views are being read all the while keeps
+/// none of the others from being rebuilt: its report says so.
 ///
 /// # Errors
-/// As [`rebuild`].
+/// The database or the log cannot be read, there is no such projection, or `stop` was cancelled.
 pub async fn rebuild_with(
     pool: &PgPool,
     log: &Log,
@@ -148,6 +160,7 @@ pub async fn rebuild_with(
             from_generation: site.from_generation,
             to_generation: site.generation,
             flipped: false,
+            being_read: false,
             tables: Vec::new(),
         };
         let comparable = site.from_version == site.version;
@@ -155,14 +168,18 @@ pub async fn rebuild_with(
             (report.position, report.tables) = proof::compare(pool, log, &site, target, stop).await?;
         }
         if report.equal() || differing == Differing::Replace {
-            flip(pool, log, &site).await?;
-            report.flipped = true;
+            match flip(pool, log, &site).await {
+                Ok(()) => report.flipped = true,
+                Err(ProjectionError::BeingRead(_)) => report.being_read = true,
+                Err(error) => return Err(error),
+            }
         }
         tracing::info!(
             projection = report.projection,
             position = report.position,
             events = report.events,
             equal = report.equal(),
+            flipped = report.flipped,
             "rebuilt"
         );
         site.done().await?;
@@ -221,16 +238,16 @@ async fn prepare(pool: &PgPool, projection: &mut dyn Projection) -> Result<Site,
 /// Points the views at the new generation. The live checkpoint is held meanwhile, so that both stand at the same
 /// position when they change places, and no event is folded into the old tables afterwards.
 async fn flip(pool: &PgPool, log: &Log, site: &Site) -> Result<(), ProjectionError> {
-    for attempt in 1.. {
+    for _ in 0..FLIP_ATTEMPTS {
         match try_flip(pool, log, site).await {
-            Err(ProjectionError::Database(error)) if attempt < FLIP_ATTEMPTS && waited_too_long(&error) => {
+            Err(ProjectionError::Database(error)) if waited_too_long(&error) => {
                 tracing::info!(projection = site.name, "the views are being read; the flip tries again");
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                tokio::time::sleep(FLIP_PAUSE).await;
             }
             other => return other,
         }
     }
-    Ok(())
+    Err(ProjectionError::BeingRead(site.name.to_owned()))
 }
 
 /// `lock_not_available`.
@@ -243,7 +260,7 @@ async fn try_flip(pool: &PgPool, log: &Log, site: &Site) -> Result<(), Projectio
     let near: i64 = live_position(pool, site).await?;
     run_to(pool, log, site.name, site.generation, near).await?;
     let mut tx = pool.begin().await?;
-    sqlx::query("set local lock_timeout = '2s'").execute(&mut *tx).await?;
+    sqlx::query(FLIP_WAITS).execute(&mut *tx).await?;
     let position: i64 = sqlx::query_scalar(
         "select position from read.projections where name = $1 and generation = $2 and state = 'live' for update",
     )
@@ -264,12 +281,22 @@ async fn try_flip(pool: &PgPool, log: &Log, site: &Site) -> Result<(), Projectio
         .await?;
     schema::refresh_views(&mut tx).await?;
     tx.commit().await?;
-    drop_older(pool, site).await
+    match drop_older(pool, site).await {
+        Err(ProjectionError::Database(error)) if waited_too_long(&error) => {
+            tracing::info!(
+                projection = site.name,
+                "tables of before are still being read; the next rebuild drops them"
+            );
+            Ok(())
+        }
+        dropped => dropped,
+    }
 }
 
 /// Keeps the generation that was live until now, and drops those before it.
 async fn drop_older(pool: &PgPool, site: &Site) -> Result<(), ProjectionError> {
     let mut tx = pool.begin().await?;
+    sqlx::query(FLIP_WAITS).execute(&mut *tx).await?;
     let older: Vec<i32> = sqlx::query_scalar(
         "delete from read.projections where name = $1 and generation < $2 and state = 'retired' returning generation",
     )
