@@ -1,8 +1,10 @@
 //! How much one principal may ask a second: a token bucket for each, by the cell rate algorithm. The page's own files are
 //! not counted.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -54,9 +56,13 @@ impl Default for Rates {
     }
 }
 
-/// The buckets.
+/// Live streams that one principal, or one address from which nobody is signed in, may have open at once.
+pub const MOST_STREAMS: usize = 200;
+
+/// The buckets, and the live streams that are open.
 #[derive(Debug)]
 pub struct Limits {
+    streams: Arc<Mutex<HashMap<String, usize>>>,
     people: DefaultKeyedRateLimiter<String>,
     addresses: DefaultKeyedRateLimiter<IpAddr>,
     agents: DefaultKeyedRateLimiter<String>,
@@ -69,7 +75,24 @@ impl Limits {
             people: RateLimiter::keyed(rates.person.quota()),
             addresses: RateLimiter::keyed(rates.anonymous.quota()),
             agents: RateLimiter::keyed(rates.agent.quota()),
+            streams: Arc::default(),
         }
+    }
+
+    /// Takes a place for a live stream; nothing where the principal has [`MOST_STREAMS`] open. The place is free again when
+    /// what is returned is dropped.
+    pub fn open_stream(&self, principal: &Principal, address: IpAddr) -> Option<OpenStream> {
+        let whose = match principal {
+            Principal::Anonymous => network_of(address).to_string(),
+            _ => principal.fingerprint(),
+        };
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = streams.entry(whose.clone()).or_default();
+        if *open >= MOST_STREAMS {
+            return None;
+        }
+        *open += 1;
+        Some(OpenStream { whose, streams: Arc::clone(&self.streams) })
     }
 
     /// Takes one.
@@ -96,6 +119,25 @@ impl Limits {
         self.people.retain_recent();
         self.addresses.retain_recent();
         self.agents.retain_recent();
+    }
+}
+
+/// A live stream's place.
+#[derive(Debug)]
+pub struct OpenStream {
+    whose: String,
+    streams: Arc<Mutex<HashMap<String, usize>>>,
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = streams.get_mut(&self.whose) {
+            *open -= 1;
+            if *open == 0 {
+                streams.remove(&self.whose);
+            }
+        }
     }
 }
 
@@ -145,6 +187,21 @@ mod tests {
     fn limits() -> Limits {
         let few = Rate::new(1, 3);
         Limits::new(Rates { person: few, anonymous: few, agent: few })
+    }
+
+    #[test]
+    fn a_principal_has_so_many_streams_and_gets_a_place_back_with_each_that_ends() {
+        let limits = limits();
+        let (here, there) = ("2001:db8::1".parse().unwrap(), "2001:db8:0:1::1".parse().unwrap());
+        let mut open: Vec<OpenStream> =
+            (0..MOST_STREAMS).map(|_| limits.open_stream(&Principal::Anonymous, here).unwrap()).collect();
+        assert!(limits.open_stream(&Principal::Anonymous, here).is_none());
+        drop(limits.open_stream(&Principal::Anonymous, there).expect("another network has its own"));
+        open.pop();
+        open.push(limits.open_stream(&Principal::Anonymous, here).unwrap());
+        assert!(limits.open_stream(&Principal::Anonymous, here).is_none());
+        open.clear();
+        assert!(limits.streams.lock().unwrap().is_empty());
     }
 
     #[test]

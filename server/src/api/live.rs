@@ -3,12 +3,14 @@
 use axum::extract::State;
 use axum::response::sse::Sse;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use futures::StreamExt as _;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 
 use super::edge;
 use super::error::Failure;
-use super::extract::ApiQuery;
+use super::extract::{ApiQuery, RequestContext};
+use super::limits::MOST_STREAMS;
 use crate::auth::{Principal, Visibility};
 use crate::live::{Topics, stream};
 use crate::state::AppState;
@@ -26,10 +28,11 @@ pub struct LiveQuery {
 /// Server-sent events of the topics, as far as the reader may see them.
 ///
 /// # Errors
-/// 400 when topics or position are not understood.
+/// 400 when topics or position are not understood, 429 when the reader has too many streams open.
 pub async fn live(
     State(state): State<AppState>,
     principal: Principal,
+    context: RequestContext,
     headers: HeaderMap,
     ApiQuery(query): ApiQuery<LiveQuery>,
 ) -> Result<Response, Failure> {
@@ -43,6 +46,14 @@ pub async fn live(
         None => head,
         Some(text) => position(text, head)?,
     };
+    let Some(place) = state.limits.open_stream(&principal, context.address) else {
+        return Err(Failure::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_streams",
+            format!("{MOST_STREAMS} live streams are open already"),
+            "close some: one stream takes any number of topics",
+        ));
+    };
     let reader = principal.visibility();
     let still_allowed = match principal {
         Principal::Anonymous => None,
@@ -54,9 +65,15 @@ pub async fn live(
         still_allowed,
         topics,
         after,
+        too_far: stream::TOO_FAR,
         stop: state.stop.clone(),
     };
-    let mut response = Sse::new(stream::stream(client)).into_response();
+    let messages = stream::stream(client).map(move |message| {
+        // Held for as long as the stream is.
+        let _ = &place;
+        message
+    });
+    let mut response = Sse::new(messages).into_response();
     let headers = response.headers_mut();
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -24,7 +24,8 @@ use crate::commands::claim_job;
 use crate::state::AppState;
 
 const QUEUE_GROUP: &str = "control-plane";
-/// Requests worked on at once: more wait in NATS, not in our memory.
+/// Requests worked on at once. Some more wait in this process (the subscription's capacity); what comes beyond those is
+/// dropped by the client, and the agent, which is not answered, sends it again.
 const AT_ONCE: usize = 64;
 
 /// Answers agents until the control plane stops.

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use events::api::EventView;
 use events::envelope::Recorded;
 use events::keys::StreamKey;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +32,9 @@ pub use view::{decode, event_view};
 /// Events kept in memory for clients near the head.
 const WINDOW: usize = 4096;
 
+/// The most bytes that their payloads may take there, about.
+const WINDOW_BYTES: usize = 64 << 20;
+
 /// Events read at once.
 const BATCH: i64 = 500;
 
@@ -43,12 +47,15 @@ pub struct Shown {
     pub seen_with: StreamKey,
     /// As clients see it.
     pub view: Arc<EventView>,
+    /// Bytes that its payload takes in memory, about.
+    weight: usize,
 }
 
 impl Shown {
     fn new(stream: StreamKey, view: EventView) -> Self {
         let seen_with = access::seen_with(&stream, &view);
-        Self { stream, seen_with, view: Arc::new(view) }
+        let weight = weight(&view.payload);
+        Self { stream, seen_with, view: Arc::new(view), weight }
     }
 
     fn of_log(recorded: &Recorded) -> Self {
@@ -61,12 +68,41 @@ impl Shown {
     }
 }
 
+/// The newest events, without a gap.
+#[derive(Debug, Default)]
+struct Window {
+    events: VecDeque<Shown>,
+    weight: usize,
+}
+
+impl Window {
+    /// Takes the next event, and lets go of the oldest ones beyond what is kept.
+    fn push(&mut self, event: Shown) {
+        self.weight += event.weight;
+        self.events.push_back(event);
+        while self.events.len() > WINDOW || (self.weight > WINDOW_BYTES && self.events.len() > 1) {
+            self.weight -= self.events.pop_front().map_or(0, |event| event.weight);
+        }
+    }
+}
+
+/// About how many bytes a value takes in memory.
+fn weight(value: &Value) -> usize {
+    size_of::<Value>()
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(values) => values.iter().map(weight).sum(),
+            Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + 32 + weight(value)).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
+}
+
 /// The live hub of this process: it follows the log once for all clients. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Hub {
     log: Log,
     access: Access,
-    window: Arc<Mutex<VecDeque<Shown>>>,
+    window: Arc<Mutex<Window>>,
     head: watch::Receiver<i64>,
 }
 
@@ -121,13 +157,13 @@ impl Hub {
 
     fn window_after(&self, position: i64) -> Option<Vec<Shown>> {
         let window = self.window.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let first = window.front()?.position();
+        let first = window.events.front()?.position();
         if first > position + 1 {
             return None;
         }
         // Positions have no gaps: the index is arithmetic.
         let skip = usize::try_from(position + 1 - first).ok()?;
-        Some(window.iter().skip(skip).take(BATCH as usize).cloned().collect())
+        Some(window.events.iter().skip(skip).take(BATCH as usize).cloned().collect())
     }
 
     /// Puts the next events into the window and their projects' visibility into force.
@@ -135,10 +171,54 @@ impl Hub {
         let mut window = self.window.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         for event in events {
             self.access.fold(&event.stream, &event.view);
-            window.push_back(event);
+            window.push(event);
         }
-        while window.len() > WINDOW {
-            window.pop_front();
-        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use events::timestamp::Timestamp;
+
+    use super::*;
+
+    fn shown(position: i64, bytes: usize) -> Shown {
+        let view = EventView {
+            position,
+            stream: "logs/acme/p/w/1/c1/1/tool".to_owned(),
+            version: position,
+            event_id: String::new(),
+            event_type: "log.lines".to_owned(),
+            schema_version: 1,
+            occurred_at: Timestamp::EPOCH,
+            recorded_at: Timestamp::EPOCH,
+            actor_kind: "agent".to_owned(),
+            actor_id: String::new(),
+            actor_name: None,
+            causation_id: None,
+            correlation_id: None,
+            leaf: String::new(),
+            hash: String::new(),
+            payload: Value::String("x".repeat(bytes)),
+        };
+        Shown::new(view.stream.parse().unwrap(), view)
+    }
+
+    #[test]
+    fn the_window_is_bounded_by_events_and_by_bytes() {
+        let mut window = Window::default();
+        let last = WINDOW as i64 + 100;
+        (1..=last).for_each(|position| window.push(shown(position, 10)));
+        assert_eq!(window.events.len(), WINDOW);
+        assert_eq!(window.events.back().unwrap().position(), last);
+
+        (1..=200).for_each(|n| window.push(shown(last + n, 1 << 20)));
+        let (oldest, newest) = (window.events.front().unwrap(), window.events.back().unwrap());
+        assert_eq!(newest.position() - oldest.position() + 1, window.events.len() as i64, "without a gap");
+        assert_eq!(window.events.len(), 63, "a mebibyte each, and a little");
+        assert_eq!(window.weight, window.events.iter().map(|event| event.weight).sum::<usize>());
+
+        window.push(shown(last + 201, WINDOW_BYTES + 1));
+        assert_eq!(window.events.len(), 1, "the newest is kept whatever it takes");
     }
 }

@@ -9,6 +9,7 @@ use futures::Stream;
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use super::access::seen_with;
 use super::join::join;
 use super::{Hub, Topics};
 use crate::auth::Visibility;
@@ -19,8 +20,8 @@ const HEAD_EVERY: Duration = Duration::from_secs(15);
 /// How long one connection may last: afterwards the client comes again and is authenticated anew.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// A client further behind than this is asked to fetch the state afresh.
-const TOO_FAR: i64 = 200_000;
+/// A client more positions behind than this is asked to fetch the state afresh.
+pub const TOO_FAR: i64 = 200_000;
 
 /// Milliseconds a browser waits before it reconnects.
 const RETRY_MS: u64 = 1000;
@@ -43,12 +44,14 @@ pub struct Client {
     pub topics: Topics,
     /// The last position the client has.
     pub after: i64,
+    /// How many positions it may be behind; further behind it is asked to fetch the state afresh. [`TOO_FAR`] but in tests.
+    pub too_far: i64,
     /// Ends every stream.
     pub stop: CancellationToken,
 }
 
-/// The messages of one client. Ends when the control plane stops, or after an hour. A client that is too far behind
-/// gets `resync` and goes on from the head.
+/// The messages of one client. Ends when the control plane stops, or after an hour. A client that is too far behind,
+/// when it comes or because it reads too slowly, gets `resync` and goes on from the head.
 pub fn stream(client: Client) -> impl Stream<Item = Result<Sse, std::convert::Infallible>> {
     let until = tokio::time::Instant::now() + LONGEST;
     let cursor = Cursor {
@@ -92,12 +95,8 @@ impl Cursor {
         match self.state {
             State::Begin => {
                 self.state = State::Following;
-                if self.client.hub.head() - self.position > TOO_FAR {
-                    // The client fetches the state afresh, and goes on from here.
-                    self.state = State::Resynced;
-                    self.position = self.client.hub.head();
-                    self.previous = 0;
-                    return Some(self.resync());
+                if let Some(resync) = self.resync() {
+                    return Some(resync);
                 }
                 // The first bytes at once, so that no proxy holds the stream back.
                 return Some(self.head().retry(Duration::from_millis(RETRY_MS)));
@@ -119,8 +118,14 @@ impl Cursor {
                 }
                 self.looked = tokio::time::Instant::now();
             }
-            if let Some(view) = self.pending.pop() {
-                return Some(self.event(&view));
+            if let Some(resync) = self.resync() {
+                return Some(resync);
+            }
+            // Judged once more: a slow reader may come to it long after it was read, when the project is private.
+            while let Some(view) = self.pending.pop() {
+                if self.still_sees(&view) {
+                    return Some(self.event(&view));
+                }
             }
             match self.client.hub.after(self.position).await {
                 Ok(shown) if !shown.is_empty() => {
@@ -160,8 +165,23 @@ impl Cursor {
         json("head", &LiveHead { position: self.position, previous: self.previous })
     }
 
-    fn resync(&self) -> Sse {
-        json("resync", &LiveHead { position: self.position, previous: self.previous })
+    /// Whether the reader may see an event now that it is sent.
+    fn still_sees(&self, view: &EventView) -> bool {
+        let Ok(stream) = view.stream.parse() else { return false };
+        let Client { hub, reader, .. } = &self.client;
+        hub.access().sees_stream(reader, &seen_with(&stream, view))
+    }
+
+    /// Where the client is too far behind: it fetches the state afresh, and goes on from the head.
+    fn resync(&mut self) -> Option<Sse> {
+        let head = self.client.hub.head();
+        if head - self.position <= self.client.too_far {
+            return None;
+        }
+        self.state = State::Resynced;
+        (self.position, self.previous) = (head, 0);
+        self.pending.clear();
+        Some(json("resync", &LiveHead { position: self.position, previous: self.previous }))
     }
 }
 

@@ -33,8 +33,13 @@ pub struct NatsEndpoints {
     pub account: Option<AccountKey>,
 }
 
+/// Messages of one subscription that wait in this process's memory. What comes while so many wait is dropped: an agent
+/// that is not answered sends again, and a relayed event is read from the log.
+const SUBSCRIPTION_CAPACITY: usize = 1_024;
+
 impl NatsEndpoints {
-    /// The options to connect with: credentials and a client name, and patience while the server restarts.
+    /// The options to connect with: credentials and a client name, patience while the server restarts, and a bound on what
+    /// waits in memory ([`SUBSCRIPTION_CAPACITY`]).
     ///
     /// # Errors
     /// The credentials are not the text of a `.creds` file.
@@ -43,7 +48,10 @@ impl NatsEndpoints {
             Some(text) => async_nats::ConnectOptions::with_credentials(text)?,
             None => async_nats::ConnectOptions::new(),
         };
-        Ok(options.name("benchtrail-server").retry_on_initial_connect())
+        Ok(options
+            .name("benchtrail-server")
+            .subscription_capacity(SUBSCRIPTION_CAPACITY)
+            .retry_on_initial_connect())
     }
 
     pub(super) fn external(config: &PlantConfig) -> Result<Self, PlantError> {
