@@ -30,6 +30,67 @@ async fn an_append_gives_each_event_the_next_position_and_version() {
 }
 
 #[tokio::test]
+async fn the_log_is_read_without_the_types_that_are_nothing_to_the_reader() {
+    let cluster = Cluster::start().await;
+    cluster.database("bt").await;
+    let log = cluster.log("bt").await;
+    let of_type = |number: i64| {
+        let mut event = event(number);
+        if number % 10 != 0 {
+            event.event_type = format!("test.bulk{}", number % 2);
+        }
+        event
+    };
+    log.append(request("a", Expected::Any, (0..1000).map(of_type).collect())).await.unwrap();
+    let without = ["test.bulk0", "test.bulk1"];
+    let (mut read, mut after) = (Vec::new(), 0);
+    for reached in [400, 800, 1000, 1000] {
+        let stretch = log.read_without(after, 400, &without).await.unwrap();
+        assert_eq!((stretch.last, stretch.head), (reached, 1000));
+        after = stretch.last;
+        read.extend(stretch.events);
+    }
+    let all = log.read_all(0, 1000).await.unwrap();
+    let wanted: Vec<_> = all.into_iter().filter(|event| event.event_type == "test.happened").collect();
+    assert_eq!((read.len(), &read), (100, &wanted));
+    assert_eq!(log.read_without(0, 1000, &[]).await.unwrap().events.len(), 1000);
+}
+
+#[tokio::test]
+async fn large_events_are_read_a_few_at_a_time_and_none_is_left_out() {
+    let cluster = Cluster::start().await;
+    cluster.database("bt").await;
+    let log = cluster.log("bt").await;
+    let large = |number: i64| {
+        let mut large = event(number);
+        let payload = serde_json::json!({"number": number, "text": "x".repeat(60_000)});
+        large.payload = CanonicalJson::of(&payload).unwrap();
+        large
+    };
+    for part in 0..10 {
+        let many = (part * 30..part * 30 + 30).map(large).collect();
+        log.append(request("a", Expected::Any, many)).await.unwrap();
+    }
+    append(&log, "b", 0..300).await;
+    let mut sizes = Vec::new();
+    let mut after = 0;
+    loop {
+        let some = log.read_within(after, 1_000, 1 << 20).await.unwrap();
+        let Some(last) = some.last() else { break };
+        let expected: Vec<i64> = (after + 1..=last.position).collect();
+        assert_eq!(some.iter().map(|event| event.position).collect::<Vec<_>>(), expected);
+        after = last.position;
+        sizes.push(some.len());
+    }
+    assert_eq!(after, 600);
+    // Seventeen of 60 kB fit into a mebibyte, and the small ones come together with the last of the large.
+    assert_eq!(sizes[..17], [17; 17]);
+    assert_eq!(sizes[17..], [311]);
+    // One larger than all that may be taken is read alone.
+    assert_eq!(log.read_within(0, 1_000, 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn what_is_read_is_what_was_appended() {
     let cluster = Cluster::start().await;
     cluster.database("bt").await;

@@ -46,6 +46,18 @@ async fn whole_again(
             of_stream.iter().skip(from as usize - 1).take(limit as usize).cloned().collect::<Vec<_>>();
         assert_eq!(read, wanted, "{limit} from version {from}");
     }
+    for span in [700, 5000] {
+        let (mut read, mut after) = (Vec::new(), 0);
+        loop {
+            let stretch = log.read_without(after, span, &["some.other"]).await.unwrap();
+            read.extend(stretch.events);
+            after = stretch.last;
+            if after >= stretch.head {
+                break;
+            }
+        }
+        assert_eq!(read, whole, "in stretches of {span}");
+    }
     assert_eq!(log.read_kind(common::stream("s3").kind()).await.unwrap(), whole);
     for event in [&whole[0], &whole[1234], &whole[2500]] {
         assert_eq!(log.event_by_id(event.event_id).await.unwrap().as_ref(), Some(event));

@@ -18,9 +18,14 @@ use tokio_util::sync::CancellationToken;
 use super::{CommandError, load};
 use crate::domain::quota::Usage;
 use crate::domain::{Aggregate, Job, LoadError, Quota, Run, Server, decode};
-use crate::log::Log;
+use crate::log::{Log, LogError};
 
+/// Events read at a time while the map follows the log.
 const PAGE: i64 = 2000;
+/// Positions looked at in one step until the map has reached the head for the first time.
+const SPAN: i64 = 5000;
+/// Nearly all of the log, and nothing in the map follows from it: left out on the way to the head.
+const UNREAD: &[&str] = &["telemetry.sampled", "progress.reported", "log.lines"];
 /// How long a command waits for the map to hold the head.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -85,16 +90,32 @@ impl WorkIndex {
     }
 }
 
+/// What lies after a position: the events, the last position looked at, and whether there is more.
+async fn page_after(
+    log: &Log,
+    after: i64,
+    reached_head: bool,
+) -> Result<(Vec<Recorded>, i64, bool), LogError> {
+    if reached_head {
+        let events = log.read_all(after, PAGE).await?;
+        let last = events.last().map_or(after, |event| event.position);
+        let more = events.len() as i64 == PAGE;
+        return Ok((events, last, more));
+    }
+    let stretch = log.read_without(after, SPAN, UNREAD).await?;
+    Ok((stretch.events, stretch.last, stretch.last < stretch.head))
+}
+
 async fn follow(log: Log, index: Arc<RwLock<Index>>, reached: watch::Sender<i64>, stop: CancellationToken) {
     let mut head = log.watch();
-    let mut after = 0;
+    let (mut after, mut reached_head) = (0, false);
     loop {
         head.mark_unchanged();
         let page = tokio::select! {
             () = stop.cancelled() => return,
-            page = log.read_all(after, PAGE) => page,
+            page = page_after(&log, after, reached_head) => page,
         };
-        let page = match page {
+        let (page, last, more) = match page {
             Ok(page) => page,
             Err(error) => {
                 tracing::warn!(%error, "the work index cannot read the log; it will try again");
@@ -114,8 +135,7 @@ async fn follow(log: Log, index: Arc<RwLock<Index>>, reached: watch::Sender<i64>
                 }
             }
         };
-        if let Some(last) = page.last() {
-            after = last.position;
+        if !page.is_empty() {
             let mut index = index.write().unwrap_or_else(std::sync::PoisonError::into_inner);
             for recorded in &page {
                 if let Some(reopened) = reopened.get(&recorded.position) {
@@ -126,8 +146,10 @@ async fn follow(log: Log, index: Arc<RwLock<Index>>, reached: watch::Sender<i64>
                 }
             }
         }
+        after = last;
         reached.send_replace(after);
-        if (page.len() as i64) < PAGE {
+        if !more {
+            reached_head = true;
             tokio::select! {
                 () = stop.cancelled() => return,
                 changed = head.changed() => if changed.is_err() { return },

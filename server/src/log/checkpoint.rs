@@ -38,6 +38,29 @@ impl State {
     fn at(position: i64, hash: [u8; 32]) -> Self {
         Self { position, hash, leaves: Vec::new() }
     }
+
+    /// Takes the leaves of a commit that follows what is held. Where somebody else appended in between, or nothing could be
+    /// signed for long, those held are let go of: they are read when they are needed.
+    fn take(&mut self, committed: &Committed) {
+        let known = self.position + self.leaves.len() as i64;
+        if committed.first == known + 1 && self.leaves.len() < MOST_LEAVES {
+            self.leaves.extend_from_slice(&committed.leaves);
+        } else {
+            self.leaves.clear();
+        }
+    }
+
+    /// Where nothing is held, takes what of a commit lies after the checkpoint, so that the next commit follows again.
+    fn take_rest(&mut self, committed: &Committed) {
+        if !self.leaves.is_empty() {
+            return;
+        }
+        if let Ok(before) = usize::try_from(self.position + 1 - committed.first)
+            && let Some(rest) = committed.leaves.get(before..)
+        {
+            self.leaves.extend_from_slice(rest);
+        }
+    }
 }
 
 impl Checkpointer {
@@ -57,20 +80,16 @@ impl Checkpointer {
     pub async fn committed(&self, committed: Committed) -> Result<(), LogError> {
         let mut state = self.state.lock().await;
         let end = committed.first + i64::try_from(committed.leaves.len()).unwrap_or(0) - 1;
-        let known = state.position + i64::try_from(state.leaves.len()).unwrap_or(0);
-        if committed.first == known + 1 && state.leaves.len() < MOST_LEAVES {
-            state.leaves.extend(committed.leaves);
-        } else {
-            // Somebody else appended in between, or nothing could be signed for long: they are read when needed.
-            state.leaves.clear();
-        }
+        state.take(&committed);
         loop {
             let due = (state.position / EVERY + 1) * EVERY;
             if due > end {
-                return Ok(());
+                break;
             }
             self.sign_to(&mut state, due).await?;
         }
+        state.take_rest(&committed);
+        Ok(())
     }
 
     /// Signs a checkpoint at `head`, unless one stands there.
@@ -227,5 +246,47 @@ async fn insert(pool: &PgPool, checkpoint: &Checkpoint) -> Result<bool, LogError
         Ok(_) => Ok(true),
         Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Ok(false),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn committed(positions: std::ops::RangeInclusive<u8>) -> Committed {
+        Committed { first: i64::from(*positions.start()), leaves: positions.map(|n| [n; 32]).collect() }
+    }
+
+    fn held(state: &State) -> Vec<u8> {
+        state.leaves.iter().map(|leaf| leaf[0]).collect()
+    }
+
+    #[test]
+    fn one_that_was_out_of_step_is_in_step_again_after_the_next_checkpoint() {
+        let mut state = State::at(8, [0; 32]);
+        // Somebody else has appended 9 and 10.
+        state.take(&committed(11..=13));
+        state.take_rest(&committed(11..=13));
+        assert_eq!(held(&state), [0; 0]);
+        // This commit crosses a position at which a checkpoint was due; it was signed from what the database holds.
+        state.take(&committed(14..=18));
+        state.position = 16;
+        state.take_rest(&committed(14..=18));
+        assert_eq!(held(&state), [17, 18]);
+        state.take(&committed(19..=20));
+        state.take_rest(&committed(19..=20));
+        assert_eq!(held(&state), [17, 18, 19, 20]);
+    }
+
+    #[test]
+    fn one_that_begins_at_a_checkpoint_takes_the_first_commit_whole() {
+        let mut state = State::at(8, [0; 32]);
+        state.take(&committed(9..=10));
+        state.take_rest(&committed(9..=10));
+        assert_eq!(held(&state), [9, 10]);
+        // Another server's checkpoint lies beyond this commit.
+        let mut state = State::at(30, [0; 32]);
+        state.take_rest(&committed(9..=10));
+        assert_eq!(held(&state), [0; 0]);
     }
 }

@@ -37,6 +37,7 @@ pub use archive::{Archive, Manifest, archive_range, archive_sealed};
 pub use checkpoint::EVERY as CHECKPOINT_EVERY;
 pub(crate) use database::FLUSH_AS_WRITTEN;
 pub use error::LogError;
+pub use read::Stretch;
 pub use request::{
     AppendOutcome, AppendRequest, Expected, MAX_REQUEST_BYTES, MAX_REQUEST_EVENTS, Placed, StreamWrite,
 };
@@ -220,6 +221,24 @@ impl Log {
     /// The database cannot be read.
     pub async fn read_all(&self, after: i64, limit: i64) -> Result<Vec<Recorded>, LogError> {
         self.reader.read_all(after, limit).await
+    }
+
+    /// The same of about `bytes` in all, and at least one where there is one: fewer than `limit` do not mean that there are no
+    /// more.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn read_within(&self, after: i64, limit: i64, bytes: usize) -> Result<Vec<Recorded>, LogError> {
+        self.reader.read_within(after, limit, bytes).await
+    }
+
+    /// The events of up to `span` positions (10,000 at most) after `after` whose types are not among `without`: for readers
+    /// that nearly all of the log is nothing to.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn read_without(&self, after: i64, span: i64, without: &[&str]) -> Result<Stretch, LogError> {
+        self.reader.read_without(after, span, without).await
     }
 
     /// Every event of every stream of a kind (such as `project`), in the order of the log. For kinds of few events.

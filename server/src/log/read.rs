@@ -1,5 +1,7 @@
 //! Reading the log.
 
+mod except;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 
@@ -16,6 +18,7 @@ use super::LogError;
 use super::archive::Archive;
 use super::database;
 use super::raw::{COLUMNS, RawEvent, copied_row};
+pub use except::Stretch;
 
 /// Most stream keys remembered.
 const MOST_KEYS: usize = 200_000;
@@ -63,6 +66,11 @@ impl Reader {
 
     /// The rows of the positions after `after`, up to `last`.
     pub async fn raw_range(&self, after: i64, last: i64) -> Result<RawRows, LogError> {
+        self.raw_within(after, last, usize::MAX).await
+    }
+
+    /// The first rows of a range that take `bytes` in all, and at least one.
+    async fn raw_within(&self, after: i64, last: i64, bytes: usize) -> Result<RawRows, LogError> {
         // COPY takes no parameters; two numbers are safe to write out.
         let sql = format!(
             "copy (select {COLUMNS} from events where position > {after} and position <= {last} order by position) \
@@ -73,32 +81,61 @@ impl Reader {
         let mut messages =
             Vec::with_capacity(usize::try_from((last - after).clamp(0, MOST_EVENTS)).unwrap_or(0));
         let mut stream = connection.copy_out_raw(&sql).await?;
+        let (mut taken, mut to_the_end) = (0, true);
         while let Some(message) = stream.try_next().await? {
+            taken += message.len();
+            if taken > bytes && !messages.is_empty() {
+                to_the_end = false;
+                break;
+            }
             messages.push(message);
         }
         drop(stream);
-        borrowed.give_back();
+        // A connection with rows still on their way is closed: cheaper than to read them to no end.
+        if to_the_end {
+            borrowed.give_back();
+        }
         Ok(RawRows(messages))
     }
 
     pub async fn read_all(&self, after: i64, limit: i64) -> Result<Vec<Recorded>, LogError> {
         let limit = limit.clamp(0, MOST_EVENTS);
-        let (mut events, mut archived) = self.read_some(after.max(0), limit).await?;
+        let (mut events, mut archived) = self.read_some(after.max(0), limit, usize::MAX).await?;
         // An archived file ends somewhere: the rest is in the next one, or in the database.
         while archived && (events.len() as i64) < limit {
             let at = events.last().map_or(after, |event| event.position);
-            let (more, more_archived) = self.read_some(at, limit - events.len() as i64).await?;
+            let (more, more_archived) = self.read_some(at, limit - events.len() as i64, usize::MAX).await?;
             events.extend(more);
             archived = more_archived;
         }
         Ok(events)
     }
 
+    /// As [`Self::read_all`], of about `bytes` in all: fewer than `limit` do not mean that there are no more.
+    pub async fn read_within(&self, after: i64, limit: i64, bytes: usize) -> Result<Vec<Recorded>, LogError> {
+        let (mut events, archived) = self.read_some(after.max(0), limit.clamp(0, MOST_EVENTS), bytes).await?;
+        if archived {
+            let mut taken = 0;
+            let fits = events.iter().take_while(|event| {
+                taken += event.payload.len();
+                taken <= bytes
+            });
+            let fits = fits.count().max(1);
+            events.truncate(fits);
+        }
+        Ok(events)
+    }
+
     /// Events from one place, and whether that was the archive, which may have more elsewhere.
-    async fn read_some(&self, after: i64, limit: i64) -> Result<(Vec<Recorded>, bool), LogError> {
+    async fn read_some(
+        &self,
+        after: i64,
+        limit: i64,
+        bytes: usize,
+    ) -> Result<(Vec<Recorded>, bool), LogError> {
         let events = if limit >= COPY_FROM {
             // Positions have no gaps, so a number of events is a range of positions.
-            let rows = self.raw_range(after, after.saturating_add(limit)).await?;
+            let rows = self.raw_within(after, after.saturating_add(limit), bytes).await?;
             self.recorded(rows.iter()).await?
         } else {
             let sql = format!("select {COLUMNS} from events where position > $1 order by position limit $2");

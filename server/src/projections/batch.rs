@@ -11,6 +11,9 @@ use sqlx::PgConnection;
 use super::{FoldError, Projection, StoreError};
 use crate::log::{Log, LogError};
 
+/// The most bytes of one batch: events are some hundred bytes as a rule, but may be 64 KiB each.
+const BYTES: usize = 16 << 20;
+
 /// What decoding made of an event.
 #[derive(Debug)]
 enum Decoded {
@@ -70,14 +73,14 @@ pub(super) fn interests<'a>(
 }
 
 impl Batch {
-    /// Reads up to `limit` events after `after`.
+    /// Reads up to `limit` events after `after`, fewer where they are large.
     pub(super) async fn read(
         log: &Log,
         after: i64,
         limit: i64,
         interests: &HashSet<&'static str>,
     ) -> Result<Self, LogError> {
-        Ok(Self::decode(log.read_all(after, limit).await?, after, interests))
+        Ok(Self::decode(log.read_within(after, limit, BYTES).await?, after, interests))
     }
 
     /// Decodes events that were read after `after`.

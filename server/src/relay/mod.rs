@@ -3,7 +3,7 @@
 //! Of several servers one leads, by an advisory lock. Where it stands is told by the stream itself: its last message
 //! names its position. The event's id is the message's id, so that what two leaders both send is kept once.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::{self, stream::DiscardPolicy, stream::StorageType};
@@ -34,6 +34,10 @@ const LEADER_LOCK: i64 = 0x6274_0003;
 /// How often the log, and the lead, are looked at although nothing woke the relay.
 const POLL: Duration = Duration::from_secs(1);
 
+/// How long the relay pauses after an error; twice as long after each further one, up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
 #[derive(Debug, thiserror::Error)]
 enum RelayError {
     #[error("the log: {0}")]
@@ -58,8 +62,9 @@ pub fn start(
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
         let context = jetstream::new(nats);
-        let mut patience = Duration::from_millis(200);
+        let mut patience = FIRST_PAUSE;
         loop {
+            let began = Instant::now();
             let result = tokio::select! {
                 () = stop.cancelled() => return,
                 result = lead(&log, &pool, &context, &seal) => result,
@@ -67,11 +72,15 @@ pub fn start(
             if let Err(error) = result {
                 tracing::warn!(%error, "the relay pauses; it goes on where it was, and the log has everything");
             }
+            // It went well for long: what happened now has nothing to do with the troubles before.
+            if began.elapsed() > LONGEST_PAUSE {
+                patience = FIRST_PAUSE;
+            }
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(patience) => {}
             }
-            patience = (patience * 2).min(Duration::from_secs(5));
+            patience = (patience * 2).min(LONGEST_PAUSE);
         }
     })
 }
@@ -110,12 +119,16 @@ async fn relay(
         0 => events::envelope::GENESIS_HASH,
         _ => log.read_all(position - 1, 1).await?.first().map_or(events::envelope::GENESIS_HASH, |r| r.hash),
     };
+    let mut leads = Instant::now();
     loop {
+        // The lock goes with its connection: without it another server leads.
+        if leads.elapsed() >= POLL {
+            lock.ping().await?;
+            leads = Instant::now();
+        }
         let batch = log.read_all(position, BATCH).await?;
         if batch.is_empty() {
-            if tokio::time::timeout(POLL, seen.wait_for(|head| *head > position)).await.is_err() {
-                lock.ping().await?;
-            }
+            let _ = tokio::time::timeout(POLL, seen.wait_for(|head| *head > position)).await;
             continue;
         }
         let mut acknowledgements = Vec::with_capacity(batch.len());
