@@ -12,8 +12,8 @@ use futures::{Stream, StreamExt as _};
 use plane::{Client, ORG, Plane};
 use serde_json::{Value, json};
 use server::auth::Principal;
+use server::live::Topics;
 use server::live::stream::{self, TOO_FAR};
-use server::live::{Topics, decode};
 
 /// How long anything may take before it counts as never.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -71,8 +71,8 @@ async fn a_client_that_falls_too_far_behind_is_told_to_fetch_everything_when_it_
     assert_eq!(next(&mut slow).await, ("head".into(), json!({"position": head, "previous": 0})));
     create(&member, "after").await;
     let (name, data) = next(&mut slow).await;
-    assert_eq!((name.as_str(), &data["event"]["payload"]["name"]), ("event", &json!("after")));
-    assert!(data["event"]["position"].as_i64().unwrap() > head, "{data}");
+    assert_eq!((name.as_str(), &data["payload"]["name"]), ("event", &json!("after")));
+    assert!(data["position"].as_i64().unwrap() > head, "{data}");
 
     let head = hub_follows(&plane).await;
     let mut late = reader(&plane, 1, 5);
@@ -92,7 +92,6 @@ async fn what_waited_for_a_slow_client_is_not_sent_once_its_project_is_private()
         member.rpc("set_project_visibility", &args).await.ok();
     };
     create(&member, "p").await;
-    set("public").await;
     let head = hub_follows(&plane).await;
     for name in ["one", "two", "three"] {
         member.rpc("rename_project", &json!({"p_project_code": "p", "p_name": name})).await.ok();
@@ -101,15 +100,14 @@ async fn what_waited_for_a_slow_client_is_not_sent_once_its_project_is_private()
     let mut slow = reader(&plane, head, TOO_FAR);
     assert_eq!(next(&mut slow).await.0, "head");
     let (name, first) = next(&mut slow).await;
-    assert_eq!((name.as_str(), &first["event"]["payload"]["name"]), ("event", &json!("one")));
+    assert_eq!((name.as_str(), &first["payload"]["name"]), ("event", &json!("one")));
 
     set("private").await;
     let other = json!({"p_project_code": "open", "p_name": "open", "p_visibility": "public"});
     member.rpc("create_project", &other).await.ok();
     hub_follows(&plane).await;
     let (name, second) = next(&mut slow).await;
-    assert_eq!((name.as_str(), &second["event"]["payload"]["name"]), ("event", &json!("open")));
-    assert_eq!(second["previous"], first["event"]["position"], "nothing is missing of what it may see");
-    assert!(decode(&serde_json::from_value(second["event"].clone()).unwrap()).is_ok());
+    assert_eq!((name.as_str(), &second["payload"]["name"]), ("event", &json!("open")));
+    assert_eq!(second["previous"], first["position"], "nothing is missing of what it may see");
     plane.stop().await;
 }

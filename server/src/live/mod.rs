@@ -185,7 +185,7 @@ mod tests {
     fn shown(position: i64, bytes: usize) -> Shown {
         let view = EventView {
             position,
-            stream: "logs/acme/p/w/1/c1/1/tool".to_owned(),
+            stream: "project/acme/p1".to_owned(),
             version: position,
             event_id: String::new(),
             event_type: "log.lines".to_owned(),
