@@ -62,6 +62,9 @@ pub struct KvCacheFigures {
     pub tier: String,
     /// The conversations: `sammshen` or `tau2-bench-v1`.
     pub dataset: String,
+    /// SHA-256 of the conversations' file, hexadecimal; absent where the runner does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset_sha256: Option<String>,
     /// The figures that were measured, of [`KV_CACHE_FIGURES`].
     pub figures: BTreeMap<String, f64>,
 }
@@ -106,10 +109,27 @@ pub fn read_kv_cache(line: &str) -> Result<(Load, ForeignFigures, KvCacheFigures
     }
     let line: Line = serde_json::from_str(line).map_err(|error| error.to_string())?;
     check_schema(&line.schema, KV_CACHE_SCHEMA)?;
-    if !["gpu", "cpu", "nvme"].contains(&line.cache.tier.as_str()) {
+    check_kv_cache(&line.cache)?;
+    check_figures(&line.serving)?;
+    Ok((line.load, line.serving, line.cache))
+}
+
+fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Checks what a run of KV cache offload said of the cache.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_kv_cache(cache: &KvCacheFigures) -> Result<(), String> {
+    if !["gpu", "cpu", "nvme"].contains(&cache.tier.as_str()) {
         return Err("cache.tier is neither gpu, cpu nor nvme".to_owned());
     }
-    for (name, value) in &line.cache.figures {
+    if cache.dataset_sha256.as_ref().is_some_and(|hash| !is_sha256(hash)) {
+        return Err("cache.dataset_sha256 is no SHA-256 in lower-case hexadecimal".to_owned());
+    }
+    for (name, value) in &cache.figures {
         if !KV_CACHE_FIGURES.contains(&name.as_str()) {
             return Err(format!("cache.figures.{name} is not known"));
         }
@@ -117,8 +137,7 @@ pub fn read_kv_cache(line: &str) -> Result<(Load, ForeignFigures, KvCacheFigures
             return Err(format!("cache.figures.{name} is {value}: it must be at least 0"));
         }
     }
-    check_figures(&line.serving)?;
-    Ok((line.load, line.serving, line.cache))
+    Ok(())
 }
 
 /// A KYAI summary line.
@@ -141,12 +160,29 @@ pub fn read_kyai(line: &str) -> Result<(Load, ForeignFigures, KyaiFigures), Stri
     let line: Line = serde_json::from_str(line).map_err(|error| error.to_string())?;
     check_schema(&line.schema, KYAI_SCHEMA)?;
     let kyai = line.evaluation;
+    check_kyai(&kyai)?;
+    let figures = ForeignFigures {
+        requests_succeeded: Some(kyai.scored),
+        requests_failed: Some(kyai.errors),
+        window_s: line.window_s,
+        response_time_ms: line.latency_ms,
+        ..ForeignFigures::default()
+    };
+    check_figures(&figures)?;
+    Ok((line.load, figures, kyai))
+}
+
+/// Checks an evaluation: its hashes, its counts, and that its score can be made of them.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_kyai(kyai: &KyaiFigures) -> Result<(), String> {
     for (name, hash) in [
         ("dataset_sha256", &kyai.dataset_sha256),
         ("generation_prompt_sha256", &kyai.generation_prompt_sha256),
         ("judge_prompt_sha256", &kyai.judge_prompt_sha256),
     ] {
-        if hash.len() != 64 || !hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+        if !is_sha256(hash) {
             return Err(format!("evaluation.{name} is no SHA-256 in lower-case hexadecimal"));
         }
     }
@@ -166,15 +202,7 @@ pub fn read_kyai(line: &str) -> Result<(Load, ForeignFigures, KyaiFigures), Stri
             kyai.score
         ));
     }
-    let figures = ForeignFigures {
-        requests_succeeded: Some(kyai.scored),
-        requests_failed: Some(kyai.errors),
-        window_s: line.window_s,
-        response_time_ms: line.latency_ms,
-        ..ForeignFigures::default()
-    };
-    check_figures(&figures)?;
-    Ok((line.load, figures, kyai))
+    Ok(())
 }
 
 fn check_schema(found: &str, wanted: &str) -> Result<(), String> {

@@ -274,6 +274,9 @@ pub struct JobRunning {
     /// The model ids the endpoint listed, as evidence of what was served.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub served_models: Vec<String>,
+    /// The version that the model server says it is, where its framework says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub framework_version: Option<String>,
     /// The commit of the weights' repository as it lies on the host, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights_revision: Option<String>,

@@ -109,8 +109,10 @@ pub struct PromptSourceCalibrated {
     pub overhead_tokens: f64,
     /// Requests it rests on.
     pub requests: u64,
-    /// The job that learnt it, as a stream key.
-    pub job: String,
+    /// The job that learnt it, as a stream key: only in events of before 1 December 2026. Its project may be one that readers
+    /// of this stream do not see, so that it is not said any more (what caused the event is the job's own) and nowhere shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
 }
 
 /// The source of a job's inputs, as the job was created. Its hash proves what was sent.

@@ -11,6 +11,7 @@ use server::seed::{Seeded, seed};
 
 const LLAMA: &str = "meta-llama/Llama-3.1-8B-Instruct";
 const RECIPE: &str = "vllm-llama33-70b-instruct-h100-h200-tp8";
+const SMALL_RECIPE: &str = "vllm-llama31-8b-instruct-h100-h200-trillium-xeon6-tp1";
 
 async fn rows(client: &Client, plane: &Plane, path: &str) -> Vec<Value> {
     let head = plane.head().await;
@@ -186,7 +187,25 @@ async fn a_set_of_the_organisations_is_its_own_and_a_workload_keeps_the_version_
     assert_eq!(commands["engine_args_set"], json!({"org": ORG, "set_code": "mine", "version": 2}));
     assert_eq!(commands["engine_args"]["max_num_seqs"], 128);
 
+    // A clone takes another set, as it now stands, or none; otherwise it keeps its own in the version that it had.
+    let cloned = async |from: &str, to: &str, set: Option<&str>| {
+        let args = json!({"p_project_code": "p", "p_workload_code": from, "p_new_workload_code": to,
+                          "p_engine_args_set_code": set});
+        member.rpc("clone_workload", &args).await.ok();
+        let stream = events::StreamKey::new("workload", &[ORG, "p", to]);
+        let events = plane.state.log.read_stream(&stream, 1, 10).await.unwrap();
+        let payload: Value = serde_json::from_str(&events[0].payload).unwrap();
+        let spec = &payload["spec"];
+        (spec["engine_args_set_code"].as_str().map(str::to_owned), spec["engine_args_set_version"].as_i64())
+    };
+    assert_eq!(cloned("before", "kept", None).await, (Some("mine".into()), Some(1)));
+    assert_eq!(cloned("before", "renewed", Some("mine")).await, (Some("mine".into()), Some(2)));
+    assert_eq!(cloned("before", "bare", Some("")).await, (None, None));
+    assert_eq!(cloned("bare", "recipe", Some(SMALL_RECIPE)).await.0.as_deref(), Some(SMALL_RECIPE));
+
     member.rpc("archive_engine_args_set", &theirs).await.ok();
+    let late = json!({"p_project_code": "p", "p_workload_code": "after", "p_new_workload_code": "later"});
+    assert_eq!(member.rpc("clone_workload", &late).await.refused().code, "set_archived");
     assert_eq!(rows(&member, &plane, path).await[0]["archived"], true);
     assert_eq!(member.rpc("create_workload", &add("late")).await.refused().code, "set_archived");
     assert_eq!(

@@ -3,7 +3,7 @@
 mod plane;
 
 use events::access::Role;
-use plane::Plane;
+use plane::{Client, Plane};
 use server::api::limits::{Rate, Rates};
 
 #[tokio::test]
@@ -36,5 +36,21 @@ async fn who_asks_too_much_is_told_how_long_to_wait_and_nobody_else_is() {
         statuses.push(anonymous.get("/api/session").await.status.as_u16());
     }
     assert!(statuses[..40].iter().all(|status| *status == 200) && statuses.contains(&429), "{statuses:?}");
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn who_names_a_token_that_is_none_has_the_bucket_of_the_address() {
+    let plane = Plane::start_with(|config| {
+        config.rates.anonymous = Rate::new(1, 20);
+    })
+    .await;
+    let guesser = Client::with_token(&plane.url, "bt_nobodys");
+    let mut statuses = Vec::new();
+    for _ in 0..60 {
+        statuses.push(guesser.get("/api/session").await.status.as_u16());
+    }
+    assert!(statuses[..20].iter().all(|status| *status == 401), "{statuses:?}");
+    assert!(statuses[20..].contains(&429), "{statuses:?}");
     plane.stop().await;
 }

@@ -230,14 +230,14 @@ async fn streams(world: &World) -> Vec<StreamKey> {
 }
 
 /// The streams of the events that the live stream gives a caller who asks for everything, up to a position whose event
-/// everybody sees.
-async fn live(caller: &Caller, last: i64) -> BTreeSet<String> {
+/// everybody sees; and all that these say.
+async fn live(caller: &Caller, last: i64) -> (BTreeSet<String>, String) {
     let topics = [PLATFORM_ORG].into_iter().chain(ORGS).collect::<Vec<_>>().join(",");
     let request = caller.client.request(Method::GET, &format!("/api/live?topics={topics}&after=0"));
     let response = request.send().await.unwrap();
     assert_eq!(response.status(), 200);
     let mut bytes = response.bytes_stream();
-    let (mut buffer, mut seen) = (Vec::new(), BTreeSet::new());
+    let (mut buffer, mut seen, mut told) = (Vec::new(), BTreeSet::new(), String::new());
     let reading = async {
         while let Some(chunk) = bytes.next().await {
             buffer.extend_from_slice(&chunk.unwrap());
@@ -249,6 +249,7 @@ async fn live(caller: &Caller, last: i64) -> BTreeSet<String> {
                 let event: Value = serde_json::from_str(data).unwrap();
                 let Some(stream) = event["stream"].as_str() else { continue };
                 seen.insert(stream.to_owned());
+                told.push_str(data);
                 if event["position"].as_i64() >= Some(last) {
                     return;
                 }
@@ -256,7 +257,7 @@ async fn live(caller: &Caller, last: i64) -> BTreeSet<String> {
         }
     };
     tokio::time::timeout(PATIENCE, reading).await.expect("the last event comes");
-    seen
+    (seen, told)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -282,7 +283,12 @@ async fn every_stream_is_shown_live_in_its_history_in_the_trail_and_by_proof_to_
         positions.push(position);
     }
     for caller in &world.callers {
-        let live = live(caller, last).await;
+        let (live, told) = live(caller, last).await;
+        for hidden in world.projects.iter().filter(|project| !caller.sees(project)) {
+            // Nor does an event of a stream that more people read name what is hidden.
+            let named = told.find(&hidden.code).map(|at| &told[at.saturating_sub(300)..at + 60]);
+            assert_eq!(named, None, "{} is told of {}", caller.name, hidden.code);
+        }
         let lines = text(caller, "/api/v_events?select=stream", "application/x-ndjson").await;
         let trail: BTreeSet<String> = lines
             .lines()

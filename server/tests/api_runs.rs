@@ -70,6 +70,38 @@ async fn a_failed_job_is_tried_again_in_its_run_which_goes_on_and_finishes_anew(
 }
 
 #[tokio::test]
+async fn one_job_is_cancelled_and_its_run_goes_on_without_it() {
+    let plane = Plane::start().await;
+    let (agent, member) = (Agent::enrol(&plane, "h1").await, plane.client(Role::Member).await);
+    project(&member, "p", 3).await;
+    start_run(&member, &agent, "p").await;
+    let first = agent.claim().await.expect("the first job");
+    let viewer = plane.client(Role::Viewer).await;
+    assert_eq!(viewer.rpc("cancel_job", &job("c2-isl64-osl16")).await.status, 403);
+    assert_eq!(member.rpc("cancel_job", &job("c9")).await.refused().code, "job_not_found");
+    // One that waits is cancelled at once, one that an agent holds when the agent has stopped it.
+    member.rpc("cancel_job", &job("c2-isl64-osl16")).await.ok();
+    assert_eq!(member.rpc("cancel_job", &job("c2-isl64-osl16")).await.refused().code, "job_ended");
+    member.rpc("cancel_job", &job("c1-isl64-osl16")).await.ok();
+    assert_eq!(member.rpc("cancel_job", &job("c1-isl64-osl16")).await.refused().code, "cancel_requested");
+    let asked = agent.beat(&[&first]).await.ok()["stop"].clone();
+    assert_eq!(asked.as_array().map(Vec::len), Some(1), "the agent is asked to stop: {asked}");
+    let head = plane.head().await;
+    let cancelled = json!({"kind": "cancelled", "job": first.job, "cancelled": {"attempt": first.attempt}});
+    agent.report(&[(clock::now(), cancelled)]).await;
+    plane.until_type_after(head, "job.queued").await;
+    let third = agent.claim().await.expect("the third job");
+    assert_eq!(third.job.scenario, "c3-isl64-osl16");
+    let head = plane.head().await;
+    fail(&agent, &third).await;
+    plane.until_type_after(head, "run.finished").await;
+    let jobs = rows(&member, &plane, "/api/v_jobs?order=ordinal&select=status").await;
+    let statuses: Vec<&str> = jobs.iter().filter_map(|job| job["status"].as_str()).collect();
+    assert_eq!(statuses, ["cancelled", "cancelled", "failed"]);
+    plane.stop().await;
+}
+
+#[tokio::test]
 async fn a_run_is_executed_again_whole_or_where_it_failed() {
     let plane = Plane::start().await;
     let (agent, member) = (Agent::enrol(&plane, "h1").await, plane.client(Role::Member).await);

@@ -218,6 +218,7 @@ impl World {
             prompt_source_sha256: None,
             weights_revision: None,
             weights_sha256: None,
+            framework_version: None,
             served_models: vec![],
         };
         self.accepted(ReportBody::Running { job: key.clone(), running }).await;

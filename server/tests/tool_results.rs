@@ -321,6 +321,42 @@ async fn a_job_of_inferencex_is_completed_by_its_result() {
 }
 
 #[tokio::test]
+async fn a_person_doubts_a_result_with_a_reason_clears_the_doubt_with_another_and_hides_nothing() {
+    let plane = Plane::start().await;
+    let member = plane.client(Role::Member).await;
+    let (agent, place) = inferencex_job(&plane, &member).await;
+    let send = async |client: &Client, command: &str, own: Value| {
+        let mut args = place.clone();
+        args.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+        client.rpc(command, &args).await
+    };
+    let doubt = json!({"p_rule": "odd", "p_message": "the host was shared"});
+    assert_eq!(send(&member, "flag_result", doubt.clone()).await.refused().code, "no_result");
+    agent.claim().await.expect("a job waits");
+    member.rpc("ingest_inferencex_results", &with(&place, aggregate())).await.ok();
+    plane.until_type_after(0, "run.finished").await;
+    let viewer = plane.client(Role::Viewer).await;
+    assert_eq!(send(&viewer, "flag_result", doubt.clone()).await.status, 403);
+    assert_eq!(send(&member, "flag_result", json!({"p_message": " "})).await.refused().code, "bad_text");
+    send(&member, "flag_result", doubt.clone()).await.ok();
+    assert_eq!(send(&member, "flag_result", doubt).await.refused().code, "flag_exists");
+    let flags = async || {
+        let found = rows(&member, &plane, "/api/v_benchmark_results?project_code=eq.p").await;
+        assert_eq!(found.len(), 1, "a doubted result stays");
+        found[0]["flags"].to_string()
+    };
+    assert!(flags().await.contains("odd"), "{}", flags().await);
+    let clear = |rule: &str, reason: &str| json!({"p_rule": rule, "p_reason": reason});
+    assert_eq!(send(&viewer, "clear_flag", clear("odd", "x")).await.status, 403);
+    assert_eq!(send(&member, "clear_flag", clear("odd", "")).await.refused().code, "bad_text");
+    assert_eq!(send(&member, "clear_flag", clear("even", "x")).await.refused().code, "flag_not_found");
+    send(&member, "clear_flag", clear("odd", "it was not")).await.ok();
+    assert_eq!(send(&member, "clear_flag", clear("odd", "again")).await.refused().code, "flag_not_found");
+    assert!(!flags().await.contains("odd"), "{}", flags().await);
+    plane.stop().await;
+}
+
+#[tokio::test]
 async fn a_tool_that_the_host_lacks_is_a_readiness_failure_with_its_cure() {
     let plane = Plane::start().await;
     let member = plane.client(Role::Member).await;

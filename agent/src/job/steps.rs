@@ -18,7 +18,7 @@ use super::serve::{exit_of, read_rest_of};
 use super::sources::{self, Sources};
 use super::weights::{self, Weights};
 use crate::logs::{Redactor, Secrets};
-use crate::serving::{self, Process};
+use crate::serving::{self, Process, version};
 use crate::tools::{Measured, SummaryError, ToolFiles};
 
 /// How long a tool may go on after its model server ended: it must still write its summary.
@@ -49,7 +49,8 @@ impl Execution<'_> {
         let ready = self.serve(&plan, processes, &client).await?;
         // A repository may only have come while the server was started.
         let weights = if before == Weights::default() { self.weights().await } else { before };
-        let version = self.tool_version(&plan).await?;
+        let framework_version = self.framework_version(&plan, &client).await;
+        let tool_version = self.tool_version(&plan).await?;
         let files = self.place.tool_files();
         plan.adapter
             .prepare(&files)
@@ -65,9 +66,10 @@ impl Execution<'_> {
         self.reporter.running(JobRunning {
             attempt: self.job.attempt,
             tool_argv: argv.clone(),
-            tool_version: version.clone(),
+            tool_version: tool_version.clone(),
             ready_after_s: ready.after_s,
             prompt_source_sha256: sources.map(|sources| sources.sha256),
+            framework_version,
             served_models: self.secrets.redact_all(&ready.models),
             weights_revision: weights.revision,
             weights_sha256: weights.sha256,
@@ -78,7 +80,7 @@ impl Execution<'_> {
         self.say(format!("the tool ended ({})", describe(Some(status)))).await;
         let invocation = ToolInvocation {
             tool_code: plan.adapter.code().into(),
-            tool_version: version,
+            tool_version,
             argv,
             exit_code: status.code(),
             summary_sha256: String::new(),
@@ -138,6 +140,15 @@ impl Execution<'_> {
             .map(|(index, url)| serde_json::json!({"url": url, "name": format!("replica-{index}")}))
             .collect();
         std::fs::write(self.place.endpoints_file(), serde_json::to_vec(&endpoints)?)
+    }
+
+    /// What the model server says that it is, where one of our own runs and its framework says so.
+    async fn framework_version(&self, plan: &Plan, client: &reqwest::Client) -> Option<String> {
+        let path = version::path_of(&self.job.workload.framework_code).filter(|_| !plan.serve.is_empty())?;
+        let said = version::ask(client, &format!("{}{path}", plan.base_urls.first()?)).await?;
+        self.say(format!("the model server says that it is {} {said}", self.job.workload.framework_code))
+            .await;
+        Some(said)
     }
 
     /// Asks the tool for its version: evidence beside its numbers.

@@ -4,6 +4,7 @@ mod probe;
 mod proc_fs;
 mod process;
 mod readiness;
+pub mod version;
 
 use std::net::{Ipv4Addr, TcpListener};
 

@@ -45,6 +45,9 @@ async fn respond(
 ) -> std::io::Result<After> {
     let api = match (request.method.as_str(), request.path.trim_end_matches('/')) {
         ("GET", "/health" | "/v1/health") => return json_answer(stream, 200, &json!({"status": "ok"})).await,
+        ("GET", "/version") => {
+            return json_answer(stream, 200, &json!({"version": env!("CARGO_PKG_VERSION")})).await;
+        }
         ("GET", "/v1/models" | "/models") => {
             let model = json!({"id": server.options.model, "object": "model", "created": 0, "owned_by": REFSERVER_NAME});
             return json_answer(stream, 200, &json!({"object": "list", "data": [model]})).await;

@@ -52,6 +52,9 @@ pub struct TextOptions {
     /// Words per token of the model's tokenizer, for lengths in tokens.
     #[arg(long, default_value_t = WORDS_PER_TOKEN, value_parser = parse_positive, conflicts_with = "calibrate", help_heading = "Text")]
     pub words_per_token: f64,
+    /// Tokens that the chat template adds to each prompt, for lengths in tokens.
+    #[arg(long, default_value_t = 0.0, value_parser = parse_not_negative, conflicts_with = "calibrate", help_heading = "Text")]
+    pub overhead_tokens: f64,
     /// Learn the words per token from the server first: a few requests of known length, in no figure.
     #[arg(long, help_heading = "Text")]
     pub calibrate: bool,
@@ -71,10 +74,8 @@ impl TextOptions {
 
     /// How token lengths become word counts, as given or as learnt.
     pub fn lengths(&self, calibration: Option<&Calibration>) -> Lengths {
-        calibration
-            .map_or(Lengths { words_per_token: self.words_per_token, overhead_tokens: 0.0 }, |calibration| {
-                calibration.lengths
-            })
+        let given = Lengths { words_per_token: self.words_per_token, overhead_tokens: self.overhead_tokens };
+        calibration.map_or(given, |calibration| calibration.lengths)
     }
 }
 

@@ -37,7 +37,8 @@ pub struct WorkloadInput {
     /// Flags beyond the preset.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub p_engine_args: BTreeMap<String, Value>,
-    /// Tool arguments beyond the defaults.
+    /// Tool arguments beyond the defaults: those of the tool (`v_tools`), and of every tool `job_timeout_seconds`,
+    /// `served_model_name` and, where it takes a tokenizer, `tokenizer`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub p_tool_args: BTreeMap<String, Value>,
     /// The endpoint, for framework `openai`.
@@ -113,6 +114,9 @@ pub struct CloneWorkload {
     /// Another numeric format of the weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_quantization: Option<String>,
+    /// Another set of engine arguments, as it stands; empty for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_engine_args_set_code: Option<String>,
     /// Engine arguments to set beside or instead of those there; null removes one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub p_engine_args: BTreeMap<String, Value>,

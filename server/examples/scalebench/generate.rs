@@ -267,6 +267,7 @@ fn run_of(workload: u32, run: u32, seconds: u32) -> [Vec<(StreamKey, Vec<NewEven
             tool_argv: vec!["metrumbench-llm".into()],
             tool_version: "0.1.0".into(),
             ready_after_s: 12.5,
+            framework_version: None,
             served_models: vec![],
         };
         let completed = JobCompleted { attempt: 1, telemetry_samples: u64::from(samples), log_lines: 0 };

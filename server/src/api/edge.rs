@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::error::Failure;
 use super::extract::RequestContext;
+use super::limits;
 use crate::auth::{AuthError, Principal, agents, api_tokens, sessions};
 use crate::secrets::SecretKind;
 use crate::state::AppState;
@@ -56,19 +57,37 @@ fn address_of(request: &Request, behind_proxy: bool) -> IpAddr {
     let direct = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
     let forwarded = behind_proxy
         .then(|| {
-            request.headers().get("x-forwarded-for")?.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
+            // A proxy that adds a line of its own leaves the client's before it.
+            let last = request.headers().get_all("x-forwarded-for").iter().next_back()?;
+            last.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
         })
         .flatten();
     forwarded.or(direct).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
-/// Finds out who is asking, and refuses what a foreign page could have sent with the reader's cookie.
-pub async fn authenticate(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+/// Finds out who is asking, and refuses what a foreign page could have sent with the reader's cookie. Who names a token that
+/// is none is nobody, and counts with the address.
+pub async fn authenticate(
+    State(state): State<AppState>,
+    context: RequestContext,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let named = request.headers().contains_key(header::AUTHORIZATION);
+    if let Some(seconds) = state.limits.wait_of(context.address).filter(|_| named) {
+        return limits::too_many(seconds);
+    }
     let found = principal_of(&state, request.method(), request.headers()).await;
     match found {
         Ok(principal) => {
             request.extensions_mut().insert(principal);
             next.run(request).await
+        }
+        Err(failure) if failure.status == StatusCode::UNAUTHORIZED => {
+            match state.limits.take(&Principal::Anonymous, context.address) {
+                Ok(()) => failure.into_response(),
+                Err(seconds) => limits::too_many(seconds),
+            }
         }
         Err(failure) => failure.into_response(),
     }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -66,6 +67,8 @@ pub struct Limits {
     people: DefaultKeyedRateLimiter<String>,
     addresses: DefaultKeyedRateLimiter<IpAddr>,
     agents: DefaultKeyedRateLimiter<String>,
+    /// Until when the bucket of an address is empty, so that who is told to wait costs nothing meanwhile.
+    empty: Mutex<HashMap<IpAddr, Instant>>,
 }
 
 impl Limits {
@@ -76,6 +79,7 @@ impl Limits {
             addresses: RateLimiter::keyed(rates.anonymous.quota()),
             agents: RateLimiter::keyed(rates.agent.quota()),
             streams: Arc::default(),
+            empty: Mutex::default(),
         }
     }
 
@@ -110,8 +114,21 @@ impl Limits {
         };
         taken.map_err(|not_until| {
             let wait = not_until.wait_time_from(DefaultClock::default().now());
-            wait.as_millis().div_ceil(1000).max(1) as u64
+            if matches!(principal, Principal::Anonymous) {
+                self.empty().insert(network_of(address), Instant::now() + wait);
+            }
+            whole_seconds(wait)
         })
+    }
+
+    /// The seconds that this address has to wait, where its bucket was found empty; nothing is taken.
+    pub fn wait_of(&self, address: IpAddr) -> Option<u64> {
+        let until = self.empty().get(&network_of(address)).copied()?;
+        until.checked_duration_since(Instant::now()).map(whole_seconds)
+    }
+
+    fn empty(&self) -> std::sync::MutexGuard<'_, HashMap<IpAddr, Instant>> {
+        self.empty.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets whose buckets are full again.
@@ -119,6 +136,8 @@ impl Limits {
         self.people.retain_recent();
         self.addresses.retain_recent();
         self.agents.retain_recent();
+        let now = Instant::now();
+        self.empty().retain(|_, until| *until > now);
     }
 }
 
@@ -139,6 +158,10 @@ impl Drop for OpenStream {
             }
         }
     }
+}
+
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_millis().div_ceil(1000).max(1) as u64
 }
 
 /// Whom an address stands for: of IPv6 the network of 64 bits, which one customer has.
@@ -165,19 +188,22 @@ pub async fn limit(
     }
     match state.limits.take(&principal, context.address) {
         Ok(()) => next.run(request).await,
-        Err(seconds) => {
-            let mut failure = Failure::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "rate_limited",
-                "too many requests in a short time",
-                format!(
-                    "wait {seconds} s, then go on more slowly; a stream (/api/live) or an export takes one request"
-                ),
-            );
-            failure.retry_after_s = Some(seconds);
-            failure.into_response()
-        }
+        Err(seconds) => too_many(seconds),
     }
+}
+
+/// The answer to who has to wait.
+pub(super) fn too_many(seconds: u64) -> Response {
+    let mut failure = Failure::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "rate_limited",
+        "too many requests in a short time",
+        format!(
+            "wait {seconds} s, then go on more slowly; a stream (/api/live) or an export takes one request"
+        ),
+    );
+    failure.retry_after_s = Some(seconds);
+    failure.into_response()
 }
 
 #[cfg(test)]

@@ -117,8 +117,15 @@ pub async fn check_quality(state: &AppState, key: &JobKey, now: Timestamp) -> Re
         let events = load::stream(&state.log, &key.stream()).await?;
         let Some(job) = Job::load(&events)? else { return Ok(()) };
         let Some(attempt) = job.result_attempt else { return Ok(()) };
-        let Some(output) = output_of(&events, attempt)? else { return Ok(()) };
+        let Some((output, read_at)) = output_of(&events, attempt)? else { return Ok(()) };
         let telemetry = telemetry_of(state, key, &job, attempt).await?;
+        let (from, to) = match &output {
+            Event::ToolOutputRecorded(output) => {
+                (output.summary.window_started_at, output.summary.window_ended_at.or(Some(read_at)))
+            }
+            _ => (None, Some(read_at)),
+        };
+        let telemetry = telemetry.over(from, to, gpus_of(state, &job).await?);
         let maker = Maker::system(None, now);
         let stream = key.stream();
         let mut flagged = Vec::new();
@@ -150,7 +157,18 @@ pub async fn check_quality(state: &AppState, key: &JobKey, now: Timestamp) -> Re
     Err(CommandError::contended(key))
 }
 
-pub(super) fn output_of(events: &[Recorded], attempt: u32) -> Result<Option<Event>, CommandError> {
+/// The GPUs that the agent of a job's server sees.
+async fn gpus_of(state: &AppState, job: &Job) -> Result<u32, CommandError> {
+    let server = load::server(&state.log, &job.server).await?;
+    let seen = server.and_then(|server| server.capabilities).map_or(0, |host| host.gpus.len());
+    Ok(u32::try_from(seen).unwrap_or(u32::MAX))
+}
+
+/// What an attempt's tool measured, and when the agent read it.
+pub(super) fn output_of(
+    events: &[Recorded],
+    attempt: u32,
+) -> Result<Option<(Event, Timestamp)>, CommandError> {
     for recorded in events.iter().rev().filter(|recorded| recorded.event_type.starts_with("tool_output.")) {
         let event = decode(recorded)?;
         let of = match &event {
@@ -159,7 +177,7 @@ pub(super) fn output_of(events: &[Recorded], attempt: u32) -> Result<Option<Even
             _ => continue,
         };
         if of == attempt {
-            return Ok(Some(event));
+            return Ok(Some((event, recorded.occurred_at)));
         }
     }
     Ok(None)

@@ -26,7 +26,7 @@ pub(super) async fn record(state: &AppState, key: &JobKey, now: Timestamp) -> Re
         return Ok(());
     };
     let Some(attempt) = job.result_attempt else { return Ok(()) };
-    let Some(Event::ToolOutputRecorded(output)) = output_of(&events, attempt)? else { return Ok(()) };
+    let Some((Event::ToolOutputRecorded(output), _)) = output_of(&events, attempt)? else { return Ok(()) };
     let Some((words_per_token, overhead_tokens, requests)) = learnt(&output.summary) else { return Ok(()) };
     let stream = StreamKey::new("prompt_source", &[&source.org, &source.code]);
     let job_stream = key.stream().to_string();
@@ -39,9 +39,11 @@ pub(super) async fn record(state: &AppState, key: &JobKey, now: Timestamp) -> Re
         words_per_token,
         overhead_tokens,
         requests,
-        job: job_stream,
+        job: None,
     });
-    let event = Maker::system(None, now).event(&stream, &event, id)?;
+    // The job's own event: who may see the job finds it there.
+    let caused_by = events.last().map(|event| event.event_id);
+    let event = Maker::system(caused_by, now).event(&stream, &event, id)?;
     match append(&state.log, vec![StreamWrite { stream, expected: Expected::Any, events: vec![event] }]).await
     {
         Ok(_) | Err(NotAppended::Moved(_)) => Ok(()),

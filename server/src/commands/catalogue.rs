@@ -263,6 +263,16 @@ fn check_build(spec: &WorkloadSpec, framework: &FrameworkRegistered) -> Result<(
 }
 
 impl Catalogue {
+    /// Nothing new begins with an archived set.
+    ///
+    /// # Errors
+    /// `set_archived`.
+    pub(super) fn check_set_open(&self) -> Result<(), Refusal> {
+        let Some(set) = self.set.as_ref().filter(|set| set.archived) else { return Ok(()) };
+        let message = format!("engine args set {} is archived", set.set_code);
+        Err(Refusal::conflict("set_archived", message).hint("choose another set, or clone it"))
+    }
+
     /// What a scenario's commands are made of.
     pub(super) fn inputs<'a>(
         &'a self,

@@ -19,7 +19,7 @@ use crate::state::AppState;
 /// Clones the workload. Keys in the answer: `project_code`, `workload_code`, `scenario_codes`.
 ///
 /// # Errors
-/// `project_not_found`, `project_archived`, `workload_not_found`, `workload_exists`, and whatever is wrong with the
+/// `project_not_found`, `project_archived`, `workload_not_found`, `workload_exists`, `set_archived`, and whatever is wrong with the
 /// changed workload.
 pub async fn clone_workload(
     state: &AppState,
@@ -54,8 +54,10 @@ pub async fn clone_workload(
         };
         scenarios.push(load::scenario(&state.log, &scenario).await?);
     }
-    let spec = changed(workload.spec, &args);
+    let mut spec = changed(workload.spec, &args);
     let catalogue = catalogue::catalogue(state, &caller.org, &spec).await?;
+    catalogue.check_set_open()?;
+    spec.engine_args_set_version = catalogue.set.as_ref().map(|set| set.version);
     for scenario in &scenarios {
         catalogue.resolve(&spec, scenario, &scenarios, None)?;
     }
@@ -94,6 +96,11 @@ fn changed(mut spec: WorkloadSpec, args: &CloneWorkload) -> WorkloadSpec {
     }
     if args.p_prompt_source_code.is_some() {
         spec.prompt_source_code.clone_from(&args.p_prompt_source_code);
+    }
+    if let Some(code) = &args.p_engine_args_set_code {
+        // In the version that it has now.
+        spec.engine_args_set_code = Some(code.clone()).filter(|code| !code.is_empty());
+        spec.engine_args_set_version = None;
     }
     if let Some(profile) = &args.p_build_profile {
         spec.build_profile = Some(profile.clone()).filter(|profile| !profile.is_empty());

@@ -128,14 +128,7 @@ pub(super) async fn new_workload(
     let model = catalogue::model(state, org, &input.p_model_code).await?;
     let workload = Workload::create(input, catalogue::default_tool(&model.modality)?)?;
     let catalogue = catalogue::catalogue(state, org, &workload.spec).await?;
-    if let Some(set) = catalogue.set.as_ref().filter(|set| set.archived) {
-        return Err(Refusal::conflict(
-            "set_archived",
-            format!("engine args set {} is archived", set.set_code),
-        )
-        .hint("choose another set, or clone it")
-        .into());
-    }
+    catalogue.check_set_open()?;
     let workload = workload.with_set_version(catalogue.set.as_ref().map(|set| set.version));
     let scenarios: Vec<_> = workload.scenarios.iter().map(|(_, spec, _)| spec.clone()).collect();
     // Afterwards: what is not even an address is told better by what resolves it.

@@ -65,6 +65,8 @@ pub struct Attempt {
     pub serving: bool,
     /// Whether its load generator was started.
     pub running: bool,
+    /// The version that its model server said it is, where it did.
+    pub framework_version: Option<String>,
     /// Whether the tool's summary is in the log.
     pub has_output: bool,
     /// Telemetry samples its agent says it took; known once it ended.
@@ -160,6 +162,7 @@ impl Job {
                 served_models: Vec::new(),
                 serving: false,
                 running: false,
+                framework_version: None,
                 has_output: false,
                 telemetry_samples: None,
             }),
@@ -172,6 +175,7 @@ impl Job {
                 if let Some(attempt) = self.attempt_mut(running.attempt) {
                     attempt.running = true;
                     attempt.served_models.clone_from(&running.served_models);
+                    attempt.framework_version.clone_from(&running.framework_version);
                 }
             }
             Event::ToolOutputRecorded(output) => {

@@ -153,6 +153,31 @@ impl NewWorkload {
     }
 }
 
+/// The framework that offloads its cache as the named sets say.
+pub const OFFLOADING_FRAMEWORK: &str = "vllm";
+
+/// The named set of engine arguments that serves a tier of KV cache offload.
+pub fn tier_set(tier: &str) -> Option<&'static str> {
+    match tier {
+        "gpu" => Some("vllm-kvoffload-gpu"),
+        "cpu" => Some("vllm-kvoffload-lmcache-cpu"),
+        "nvme" => Some("vllm-kvoffload-lmcache-nvme"),
+        _ => None,
+    }
+}
+
+/// Where no set is named, the tier that blocks are offloaded to brings its own. Without offloading none is needed.
+fn set_of_tier(input: &WorkloadInput, tool_code: &str) -> Option<String> {
+    let tool = input.p_tool_code.as_deref().unwrap_or(tool_code);
+    let tier = input.p_tool_args.get("tier").and_then(serde_json::Value::as_str)?;
+    let offloads = tool == ToolCode::KvCacheOffload.as_str()
+        && input.p_framework_code == OFFLOADING_FRAMEWORK
+        && tier != "gpu";
+    // Whoever says how blocks are offloaded needs no set for it.
+    let says_how = input.p_engine_args.contains_key("kv_transfer_config");
+    tier_set(tier).filter(|_| offloads && !says_how).map(str::to_owned)
+}
+
 /// What is measured, of a workload as a person entered it.
 pub fn spec_of(input: &WorkloadInput, tool_code: &str) -> WorkloadSpec {
     WorkloadSpec {
@@ -161,7 +186,7 @@ pub fn spec_of(input: &WorkloadInput, tool_code: &str) -> WorkloadSpec {
         framework_version: input.p_framework_version.clone(),
         tool_code: input.p_tool_code.clone().unwrap_or_else(|| tool_code.to_owned()),
         quantization: input.p_quantization.clone(),
-        engine_args_set_code: input.p_engine_args_set_code.clone(),
+        engine_args_set_code: input.p_engine_args_set_code.clone().or_else(|| set_of_tier(input, tool_code)),
         engine_args_set_version: None,
         engine_args: input.p_engine_args.clone(),
         tool_args: input.p_tool_args.clone(),

@@ -1,6 +1,6 @@
 //! Bounds of what a report may hold. A number outside them is a defect of its sender and would be a wrong number here.
 
-use events::external_figures::check_figures;
+use events::external_figures::{check_figures, check_kv_cache, check_kyai};
 use events::report::ReportBody;
 use events::server_host::HostCapabilities;
 use events::summary::Summary;
@@ -44,6 +44,9 @@ pub(super) fn check(body: &ReportBody, max_blob_bytes: u64) -> Result<(), Refuse
         ReportBody::ToolOutput { output, .. } => figures_are_sane(&output.summary),
         ReportBody::ExternalOutput { output, .. } => {
             check_figures(&output.figures).map_err(|why| bad(why, "a number of at least 0"))?;
+            let own = output.kv_cache.as_ref().map_or(Ok(()), check_kv_cache);
+            let own = own.and_then(|()| output.kyai.as_ref().map_or(Ok(()), check_kyai));
+            own.map_err(|why| bad(why, "what the tool's runner may say"))?;
             output.figures.window_s.map_or(Ok(()), |window| duration("window_s", window))
         }
         ReportBody::Serving { .. }

@@ -45,13 +45,13 @@ pub(super) fn judge(
 ) -> Result<Judged, Refused> {
     let About { key, attempt, loaded } = *about;
     if key.org != identity.org() {
-        return Err(not_your_job(key));
+        return Err(not_your_job());
     }
-    let job = &loaded.ok_or_else(|| no_such_job(key))?.job;
+    let job = &loaded.ok_or_else(no_such_job)?.job;
     if let Some(report) = JobReport::from_body(&item.body) {
         let mut events = job.report(&identity.agent, &report, item.at, now)?;
         // A report is one claim and becomes one event.
-        let event = events.pop().filter(|_| events.is_empty()).ok_or_else(|| no_such_job(key))?;
+        let event = events.pop().filter(|_| events.is_empty()).ok_or_else(no_such_job)?;
         return Ok(Judged { stream: key.stream(), decides: true, event });
     }
     let admit = |at: Timestamp| job.admit(&identity.agent, attempt, at, now).map_err(Refused::from);
@@ -106,14 +106,16 @@ pub(super) fn natural(identity: &AgentIdentity, body: &ReportBody) -> (StreamKey
     }
 }
 
-fn no_such_job(key: &JobKey) -> Refused {
-    Refusal::not_found("job_not_found", format!("there is no job {key}"))
+// What is refused is recorded in the server's stream, which more people read than the job's: a job is not named.
+
+fn no_such_job() -> Refused {
+    Refusal::not_found("job_not_found", "there is no job of the report's key")
         .hint("drop the report; report only about jobs that a claim answered with")
         .into()
 }
 
-fn not_your_job(key: &JobKey) -> Refused {
-    Refusal::forbidden("not_your_job", format!("{key} is not a job of this agent"))
+fn not_your_job() -> Refused {
+    Refusal::forbidden("not_your_job", "the report's job is not one of this agent's")
         .hint("an agent reports only about attempts that it claimed")
         .into()
 }

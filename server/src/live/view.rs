@@ -6,8 +6,17 @@ use events::catalog::DecodeError;
 use events::envelope::Recorded;
 use serde_json::Value;
 
-/// Shows an event. Its payload is shown as it was hashed; one that is not JSON (tampered with) is shown as text.
+/// A field of an event that readers of its stream may not see: it names a job, of any project.
+const UNSHOWN: (&str, &str) = ("prompt_source.calibrated", "job");
+
+/// Shows an event. Its payload is shown as it was hashed but for [`UNSHOWN`]; one that is not JSON (tampered with) is shown
+/// as text.
 pub fn event_view(event: &Recorded) -> EventView {
+    let mut payload: Value =
+        serde_json::from_str(&event.payload).unwrap_or_else(|_| Value::String(event.payload.clone()));
+    if let Some(fields) = payload.as_object_mut().filter(|_| event.event_type == UNSHOWN.0) {
+        fields.remove(UNSHOWN.1);
+    }
     EventView {
         position: event.position,
         stream: event.stream.to_string(),
@@ -24,8 +33,7 @@ pub fn event_view(event: &Recorded) -> EventView {
         correlation_id: event.correlation_id.map(|id| id.to_string()),
         leaf: hex::encode(event.leaf),
         hash: hex::encode(event.hash),
-        payload: serde_json::from_str(&event.payload)
-            .unwrap_or_else(|_| Value::String(event.payload.clone())),
+        payload,
     }
 }
 

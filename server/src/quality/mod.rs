@@ -24,6 +24,15 @@ pub struct TelemetryFacts {
     pub longest_gap_s: f64,
     /// The nominal time between samples, seconds.
     pub interval_s: f64,
+    /// The first and the last sample's time.
+    pub span: Option<(Timestamp, Timestamp)>,
+    /// Whether a sample has a reading of a GPU.
+    pub has_gpus: bool,
+    /// Seconds of what was measured before the first sample or after the last, whichever is more; 0 where that is not
+    /// known.
+    pub uncovered_s: f64,
+    /// GPUs that the host's agent sees; 0 where it sees none.
+    pub host_gpus: u32,
 }
 
 impl TelemetryFacts {
@@ -37,6 +46,7 @@ impl TelemetryFacts {
             facts.samples += event.samples.len() as u64;
             facts.interval_s = facts.interval_s.max(f64::from(event.interval_ms) / 1000.0);
             times.extend(event.samples.iter().map(|sample| sample.at));
+            facts.has_gpus |= event.samples.iter().any(|sample| !sample.gpus.is_empty());
         }
         sequence.sort_unstable();
         sequence.dedup();
@@ -45,7 +55,19 @@ impl TelemetryFacts {
         facts.missing_events = last.saturating_sub(sequence.len() as u64);
         facts.longest_gap_s =
             times.windows(2).map(|pair| pair[1].micros_since(pair[0]) as f64 / 1e6).fold(0.0, f64::max);
+        facts.span = times.first().copied().zip(times.last().copied());
         facts
+    }
+
+    /// The same, of a measurement between two moments, as far as they are known, on a host with so many GPUs.
+    #[must_use]
+    pub fn over(mut self, from: Option<Timestamp>, to: Option<Timestamp>, host_gpus: u32) -> Self {
+        if let Some((first, last)) = self.span {
+            let before = from.map_or(0, |from| first.micros_since(from));
+            let after = to.map_or(0, |to| to.micros_since(last));
+            self.uncovered_s = before.max(after).max(0) as f64 / 1e6;
+        }
+        Self { host_gpus, ..self }
     }
 }
 
@@ -61,6 +83,7 @@ type Rule = (&'static str, fn(&Facts<'_>) -> Option<String>);
 
 const RULES: &[Rule] = &[
     ("model_not_served", |facts| rules::model_not_served(facts.job, facts.output.attempt)),
+    ("framework_version", |facts| rules::other_version(facts.job, facts.output.attempt)),
     ("all_zero_latencies", rules::all_zero_latencies),
     ("implausible_tokens", rules::implausible_tokens),
     ("token_counts_missing", rules::token_counts_missing),
@@ -74,6 +97,7 @@ const RULES: &[Rule] = &[
     ("cached_prompts", rules::cached_prompts),
     ("missing_telemetry", rules::missing_telemetry),
     ("telemetry_gap", rules::telemetry_gap),
+    ("gpu_telemetry_missing", |facts| rules::no_gpu_telemetry(facts.telemetry)),
 ];
 
 /// The doubts about a job's result, in a fixed order.
@@ -101,13 +125,23 @@ pub fn check_external(
     let succeeded = figures.requests_succeeded.filter(|_| load);
     let zeroes = succeeded.and_then(|succeeded| rules::external_zeroes(succeeded, figures));
     let scenario = &job.scenario;
+    // Conversations grow from turn to turn: their lengths are no scenario's.
+    let each = |total: Option<u64>| {
+        let requests = succeeded.filter(|requests| *requests > 0 && output.kv_cache.is_none())?;
+        Some(total? as f64 / requests as f64)
+    };
+    let (answers, prompts) = (each(figures.completion_tokens_total), each(figures.prompt_tokens_total));
     let found = [
         ("model_not_served", rules::model_not_served(job, output.attempt)),
+        ("framework_version", rules::other_version(job, output.attempt)),
+        ("truncated", answers.and_then(|average| rules::short_answers(scenario, average))),
+        ("prompts_cut", prompts.and_then(|average| rules::short_prompts(scenario, average))),
         ("too_few_requests", succeeded.and_then(rules::few_requests)),
         ("high_error_rate", rate.and_then(rules::error_rate)),
         ("few_sessions", output.kv_cache.as_ref().and_then(|cache| rules::few_sessions(scenario, cache))),
         ("missing_telemetry", rules::no_telemetry(telemetry)),
         ("telemetry_gap", rules::gap_in_telemetry(telemetry)),
+        ("gpu_telemetry_missing", rules::no_gpu_telemetry(telemetry)),
     ];
     let others = found.into_iter().filter_map(|(rule, message)| Some((rule, message?)));
     let doubts = zeroes.into_iter().chain(others);

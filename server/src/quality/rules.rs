@@ -59,6 +59,22 @@ pub(super) fn model_not_served(job: &Job, attempt: u32) -> Option<String> {
     ))
 }
 
+/// The model server is another version than the one that the result is credited to.
+pub(super) fn other_version(job: &Job, attempt: u32) -> Option<String> {
+    let attempt = job.attempts.iter().find(|found| found.number == attempt)?;
+    let said = attempt.framework_version.as_deref()?;
+    let named = job.workload.framework_version.as_str();
+    // A build of a release has what it was built for behind a `+`.
+    let release = said.strip_prefix('v').unwrap_or(said).split('+').next().unwrap_or(said);
+    (release != named).then(|| {
+        format!(
+            "the model server says that it is {code} {said}, the workload says {named}: the figures are not that \
+             version's. Install {named} on the host, or name the version that it has.",
+            code = job.workload.framework_code
+        )
+    })
+}
+
 /// Whether a name that a server gives a model is that of a model: without who publishes it, a file's ending and precision,
 /// or a tag that means the newest.
 fn is_model(served: &str, name: &str) -> bool {
@@ -123,8 +139,12 @@ pub(super) fn token_counts_missing(facts: &Facts<'_>) -> Option<String> {
 
 /// Answers far shorter than asked for.
 pub(super) fn truncated(facts: &Facts<'_>) -> Option<String> {
-    let asked = facts.job.scenario.output_sequence_length?;
-    let average = facts.output.summary.figures.completion_tokens.as_ref()?.avg?;
+    short_answers(&facts.job.scenario, facts.output.summary.figures.completion_tokens.as_ref()?.avg?)
+}
+
+/// Answers of so many tokens on average are far shorter than the scenario asks for.
+pub(super) fn short_answers(scenario: &ScenarioSpec, average: f64) -> Option<String> {
+    let asked = scenario.output_sequence_length?;
     (average > 0.0 && average < TRUNCATED_BELOW * f64::from(asked)).then(|| {
         format!(
             "answers have {average:.0} tokens on average where {asked} were asked for: the context may be too short, \
@@ -135,8 +155,12 @@ pub(super) fn truncated(facts: &Facts<'_>) -> Option<String> {
 
 /// Prompts far shorter than asked for: a context too short cuts them in silence, and speed then looks good.
 pub(super) fn prompts_cut(facts: &Facts<'_>) -> Option<String> {
-    let asked = facts.job.scenario.input_sequence_length?;
-    let average = facts.output.summary.figures.prompt_tokens.as_ref()?.avg?;
+    short_prompts(&facts.job.scenario, facts.output.summary.figures.prompt_tokens.as_ref()?.avg?)
+}
+
+/// Prompts of so many tokens on average are far shorter than the scenario asks for.
+pub(super) fn short_prompts(scenario: &ScenarioSpec, average: f64) -> Option<String> {
+    let asked = scenario.input_sequence_length?;
     (average > 0.0 && average < TRUNCATED_BELOW * f64::from(asked)).then(|| {
         format!(
             "the server counted {average:.0} prompt tokens on average where {asked} were asked for: it may have cut \
@@ -346,11 +370,30 @@ pub(super) fn gap_in_telemetry(telemetry: &TelemetryFacts) -> Option<String> {
             telemetry.samples
         ));
     }
+    let bearable_s = (5.0 * telemetry.interval_s).max(5.0);
+    if telemetry.uncovered_s > bearable_s {
+        return Some(format!(
+            "no telemetry for {:.0} s at the beginning or the end of the measurement: sampling began late or ended early. \
+             Averages and energy leave that time out. Read the Agent log.",
+            telemetry.uncovered_s
+        ));
+    }
     let longest = telemetry.longest_gap_s;
-    (longest > (5.0 * telemetry.interval_s).max(5.0)).then(|| {
+    (longest > bearable_s).then(|| {
         format!(
             "no telemetry for {longest:.0} s in the middle of the job: the host was too busy to sample, or slept. \
              Averages leave that time out."
+        )
+    })
+}
+
+/// No sample has a GPU on a host that has some.
+pub(super) fn no_gpu_telemetry(telemetry: &TelemetryFacts) -> Option<String> {
+    (telemetry.samples > 0 && telemetry.host_gpus > 0 && !telemetry.has_gpus).then(|| {
+        format!(
+            "no telemetry sample has a reading of a GPU, although the host has {}: its energy and utilisation are unknown. \
+             See whether nvidia-smi answers on the host, and read the Agent log.",
+            telemetry.host_gpus
         )
     })
 }

@@ -11,7 +11,14 @@ use super::*;
 use crate::domain::testing::{at, job_created, scenario};
 
 fn good_telemetry() -> TelemetryFacts {
-    TelemetryFacts { samples: 60, taken: Some(60), missing_events: 0, longest_gap_s: 1.0, interval_s: 1.0 }
+    TelemetryFacts {
+        samples: 60,
+        taken: Some(60),
+        missing_events: 0,
+        longest_gap_s: 1.0,
+        interval_s: 1.0,
+        ..Default::default()
+    }
 }
 
 fn rules_of(output: &ToolOutputRecorded, telemetry: &TelemetryFacts) -> Vec<String> {
@@ -140,6 +147,7 @@ fn a_result_of_a_model_that_was_not_served_is_doubted() {
             prompt_source_sha256: None,
             weights_revision: None,
             weights_sha256: None,
+            framework_version: None,
             served_models: served.iter().map(|model| (*model).to_owned()).collect(),
         };
         job.evolve(&Event::JobClaimed(claimed), at(0));
@@ -179,6 +187,7 @@ fn telemetry_with_a_hole_is_doubted() {
         TelemetryFacts { missing_events: 1, ..good_telemetry() },
         TelemetryFacts { samples: 50, ..good_telemetry() },
         TelemetryFacts { longest_gap_s: 6.0, ..good_telemetry() },
+        TelemetryFacts { uncovered_s: 6.0, ..good_telemetry() },
     ];
     for telemetry in holes {
         assert_eq!(rules_of(&testing::output(1), &telemetry), ["telemetry_gap"], "{telemetry:?}");
@@ -202,6 +211,19 @@ fn a_missing_number_in_the_sequence_is_a_missing_event() {
     let facts = TelemetryFacts::of(&events, Some(4));
     assert_eq!((facts.samples, facts.missing_events, facts.longest_gap_s), (3, 1, 7.0));
     assert_eq!(TelemetryFacts::of(&[], None), TelemetryFacts::default());
+    // From second 1 to second 9: what was measured before and after is not covered.
+    let over = |from, to| facts.clone().over(from, to, 0).uncovered_s;
+    assert_eq!(over(Some(at(1)), Some(at(9))), 0.0);
+    assert_eq!(over(Some(at(0)), Some(at(29))), 20.0, "sampling ended early");
+    assert_eq!(over(None, Some(at(5))), 0.0);
+}
+
+#[test]
+fn a_host_whose_gpus_no_sample_has_is_doubted() {
+    let lost = TelemetryFacts { host_gpus: 8, ..good_telemetry() };
+    assert_eq!(rules_of(&testing::output(1), &lost), ["gpu_telemetry_missing"]);
+    let seen = TelemetryFacts { has_gpus: true, ..lost };
+    assert!(rules_of(&testing::output(1), &seen).is_empty());
 }
 
 #[test]
@@ -227,6 +249,24 @@ fn prompts_that_the_server_cut_are_doubted() {
 }
 
 #[test]
+fn a_model_server_of_another_version_than_the_result_is_credited_to_is_doubted() {
+    let of = |said: Option<&str>| {
+        let created = job_created();
+        let mut job = Job::created(&created);
+        job.evolve(&Event::JobClaimed(JobClaimed { attempt: 1, agent: "a".into(), lease_s: 60 }), at(0));
+        job.attempts[0].framework_version =
+            said.map(|said| said.replace("NAMED", &created.workload.framework_version));
+        let found = check(&job, &testing::output(1), &good_telemetry());
+        found.into_iter().map(|flag| flag.rule).collect::<Vec<_>>()
+    };
+    for same in [None, Some("NAMED"), Some("vNAMED"), Some("NAMED+cu129")] {
+        assert_eq!(of(same), [""; 0], "{same:?}");
+    }
+    assert_eq!(of(Some("NAMED.1")), ["framework_version"]);
+    assert_eq!(of(Some("0.20.0")), ["framework_version"]);
+}
+
+#[test]
 fn a_replica_that_answered_nothing_is_doubted() {
     let endpoint = |name: &str, succeeded| {
         let mut figures = events::summary::Figures::default();
@@ -243,12 +283,17 @@ fn a_replica_that_answered_nothing_is_doubted() {
     assert!(rules(|output| output.summary.endpoints = vec![endpoint("only", 0)]).is_empty());
 }
 
+/// What a third-party tool that only sends load gave.
+fn external() -> ExternalOutputRecorded {
+    let golden = include_str!("../../../events/tests/golden/tool_output.external.v1.json");
+    let output: ExternalOutputRecorded = serde_json::from_str(golden).unwrap();
+    ExternalOutputRecorded { kyai: None, kv_cache: None, ..output }
+}
+
 #[test]
 fn a_third_party_tools_zeroes_are_doubted_too() {
     let rules = |change: fn(&mut ExternalOutputRecorded)| -> Vec<String> {
-        let golden = include_str!("../../../events/tests/golden/tool_output.external.v1.json");
-        let mut output: ExternalOutputRecorded = serde_json::from_str(golden).unwrap();
-        output.kyai = None;
+        let mut output = external();
         output.figures = ForeignFigures {
             requests_succeeded: Some(500),
             completion_tokens_total: Some(32_000),
@@ -273,6 +318,29 @@ fn a_third_party_tools_zeroes_are_doubted_too() {
         output.figures.completion_tokens_total = Some(0);
     };
     assert_eq!(rules(nobody), ["too_few_requests"]);
+}
+
+#[test]
+fn a_third_party_tools_answers_and_prompts_that_are_far_shorter_than_asked_are_doubted() {
+    let rules = |prompt: u64, answer: u64| -> Vec<String> {
+        let figures = ForeignFigures {
+            requests_succeeded: Some(200),
+            prompt_tokens_total: Some(200 * prompt),
+            completion_tokens_total: Some(200 * answer),
+            ..ForeignFigures::default()
+        };
+        let output = ExternalOutputRecorded { figures, ..external() };
+        let lengths = ScenarioSpec {
+            input_sequence_length: Some(128),
+            output_sequence_length: Some(512),
+            ..scenario()
+        };
+        let job = Job::created(&JobCreated { scenario: lengths, ..job_created() });
+        check_external(&job, &output, &good_telemetry()).into_iter().map(|flag| flag.rule).collect()
+    };
+    assert!(rules(130, 512).is_empty());
+    assert_eq!(rules(130, 5), ["truncated"]);
+    assert_eq!(rules(60, 512), ["prompts_cut"]);
 }
 
 #[test]

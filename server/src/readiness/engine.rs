@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::cures::{advice, command, host, link, set, set_arg, unset};
 use super::{Facts, Finding};
+use crate::domain::workload::{OFFLOADING_FRAMEWORK, tier_set};
 
 /// Above this share of the GPU memory there is no room for what the server did not plan.
 const MOST_SHARE: f64 = 0.95;
@@ -194,4 +195,43 @@ pub(super) fn dangerous_args_approved(facts: &Facts<'_>) -> Finding {
             host("accept_dangerous = true", "The agent's own policy must allow it as well."),
         ),
     }
+}
+
+/// The tier that a run of KV cache offload is labelled with is the one that its model server has.
+pub(super) fn tier_fits(facts: &Facts<'_>) -> Finding {
+    let of_vllm = facts.workload.framework_code == OFFLOADING_FRAMEWORK;
+    if facts.workload.tool_code != ToolCode::KvCacheOffload.as_str() || !of_vllm {
+        return Finding::DoesNotApply;
+    }
+    let args = &facts.workload.tool_args;
+    let Some(said) = args.get("tier").or_else(|| facts.tool.defaults.get("tier")).and_then(Value::as_str)
+    else {
+        return Finding::DoesNotApply;
+    };
+    let served = offloading_tier(facts);
+    if said == served {
+        return Finding::ok(format!("The engine arguments keep the cache where the tier {said} says."));
+    }
+    let mut cures = vec![set("p_tool_args.tier", served, format!("Say what is served: tier {served}."))];
+    if let Some(code) = tier_set(said) {
+        let label = format!("Or serve with the set of tier {said}: {code}.");
+        cures.push(set("p_engine_args_set_code", code, label));
+    }
+    Finding::Fails(
+        format!(
+            "The tier is {said}, the engine arguments serve {served}: the result's label would not be true."
+        ),
+        cures,
+    )
+}
+
+/// Where vLLM keeps blocks that it offloads, by the engine arguments in force.
+fn offloading_tier(facts: &Facts<'_>) -> &'static str {
+    let args = facts.engine_args();
+    let Some(connector) = args.get("kv_transfer_config").filter(|config| !config.is_null()) else {
+        return "gpu";
+    };
+    let on_disk = !connector["kv_connector_extra_config"]["secondary_tiers"].is_null()
+        || args.iter().any(|(key, value)| key.ends_with(".l2_adapter") && !value.is_null());
+    if on_disk { "nvme" } else { "cpu" }
 }

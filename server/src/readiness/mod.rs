@@ -236,6 +236,7 @@ const RULES: &[Rule] = &[
     ("precision_supported", "The hardware computes in the precision", hardware::precision_supported),
     ("quantization_applies", "The quantization is what is served", fit::quantization_applies),
     ("set_fits", "The engine args set fits", engine::set_fits),
+    ("tier_fits", "The tier is what is served", engine::tier_fits),
     ("model_fits_memory", "The model fits the memory", fit::model_fits_memory),
     ("tensor_parallel_divides", "Tensor parallelism divides", hardware::tensor_parallel_divides),
     ("replicas", "Replicas use the whole server", hardware::replicas),

@@ -25,7 +25,16 @@ pub(super) fn server_online(facts: &Facts<'_>) -> Finding {
         );
     };
     match server.state {
-        ServerState::Online => Finding::ok(format!("{name} is online.")),
+        ServerState::Online => match &server.maintenance {
+            None => Finding::ok(format!("{name} is online.")),
+            Some(reason) => Finding::Warning(
+                format!("{name} is in maintenance ({reason}): jobs stay queued until that ends."),
+                vec![
+                    link("/hardware", "End the maintenance under Hardware."),
+                    advice("Or choose another server."),
+                ],
+            ),
+        },
         ServerState::Stale => Finding::warning(
             format!("{name} has not been heard for more than 2 minutes; jobs stay queued until it returns."),
             host("benchtrail-agent doctor", "Check benchtrail-agent on the host, or choose another server."),

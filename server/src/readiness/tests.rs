@@ -212,6 +212,11 @@ fn a_server_is_ready_when_it_is_online_and_doubtful_when_it_is_stale() {
     assert_eq!(state(ServerState::Stale), "warning");
     assert_eq!(state(ServerState::Offline), "fails");
     assert_eq!(state(ServerState::Registered), "fails");
+    let mut resting = World::llama_cpp();
+    resting.server.as_mut().unwrap().maintenance = Some("new fans".into());
+    let check = resting.found("server_online");
+    assert_eq!(check.result, "warning");
+    assert!(check.message.contains("new fans"), "{}", check.message);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use events::catalogue::FrameworkRegistered;
 use events::workload::ScenarioSpec;
 use serde_json::Value;
 
-use super::Inputs;
+use super::{Inputs, SetInForce, gpus_per_replica};
 
 /// Tokens a request needs beyond its nominal lengths: the chat template and the system message.
 const TEMPLATE_TOKENS: u64 = 64;
@@ -34,7 +34,21 @@ pub fn derived_engine_args(inputs: &Inputs<'_>) -> BTreeMap<String, Value> {
     if let Some(quantization) = quantization.filter(|_| !by_the_set) {
         args.extend(quantization_arg(inputs.framework, quantization));
     }
+    args.extend(gpus_of_diffusion(inputs));
     args
+}
+
+/// The argument by which SGLang's diffusion server takes its GPUs, and does not count them itself.
+const DIFFUSION_GPUS: &str = "num_gpus";
+
+/// As many GPUs as the degrees of parallelism multiply to, for the diffusion server that must be told; nothing for one.
+fn gpus_of_diffusion(inputs: &Inputs<'_>) -> Option<(String, Value)> {
+    let templates = &inputs.framework.engine_args;
+    let makes_images = inputs.tool.modality == "imagegen" && templates.contains_key(DIFFUSION_GPUS);
+    let mut said = inputs.set.filter(|_| makes_images).map(SetInForce::args).unwrap_or_default();
+    said.extend(inputs.workload.engine_args.clone());
+    let gpus = gpus_per_replica(&said, templates).filter(|gpus| makes_images && *gpus > 1)?;
+    Some((DIFFUSION_GPUS.to_owned(), Value::from(gpus)))
 }
 
 /// For frameworks whose requests have slots: as many as requests in flight, and a context that holds what they need,

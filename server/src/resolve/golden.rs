@@ -152,7 +152,11 @@ fn vllm_omni_is_started_in_its_omni_mode_with_the_imagegen_defaults() {
 
 #[test]
 fn sglang_is_started_with_the_imagegen_defaults() {
-    let case = Case::of_set("sglang-metrumbench-imagegen", json!({"tp_size": 2}));
+    let of = |args| {
+        let case = Case::of_set("sglang-metrumbench-imagegen", args);
+        Case { tool: ToolRegistered { modality: "imagegen".into(), ..tool() }, ..case }
+    };
+    let case = of(json!({"tp_size": 2, "ulysses_degree": 2}));
     assert_eq!(
         case.commands().serve_argv,
         [
@@ -162,11 +166,16 @@ fn sglang_is_started_with_the_imagegen_defaults() {
             "--host=127.0.0.1",
             "--port={agent.port}",
             "--served-model-name=acme/model",
+            "--num-gpus=4",
             "--ring-degree=1",
             "--tp-size=2",
-            "--ulysses-degree=1",
+            "--ulysses-degree=2",
         ]
     );
+    let one = of(json!({})).commands().serve_argv;
+    assert!(!one.concat().contains("num-gpus"), "one is what it takes by itself");
+    let text = Case::of("sglang", "0.5.15.post1", LLAMA, json!({"tp_size": 4})).commands().serve_argv;
+    assert!(!text.concat().contains("num-gpus"), "only its diffusion server takes that");
 }
 
 #[test]

@@ -110,13 +110,18 @@ pub fn add_source(
             value: sha256.clone().into(),
         });
     }
-    let counts_itself =
-        ["words_per_token", "calibrate"].iter().any(|key| workload.tool_args.contains_key(*key));
+    let counts_itself = ["words_per_token", "overhead_tokens", "calibrate"]
+        .iter()
+        .any(|key| workload.tool_args.contains_key(*key));
     if let Some(learnt) = source.calibrations.get(&workload.model_code)
         && !counts_itself
-        && let Ok(words_per_token) = flag("words_per_token")
+        && let (Ok(words_per_token), Ok(overhead_tokens)) = (flag("words_per_token"), flag("overhead_tokens"))
     {
         commands.tool_argv.push(format!("{words_per_token}={}", learnt.words_per_token));
+        // A chat template is around the prompt of a chat alone.
+        if workload.tool_args.get("mode").and_then(|mode| mode.as_str()) != Some("completion") {
+            commands.tool_argv.push(format!("{overhead_tokens}={}", learnt.overhead_tokens));
+        }
     }
     commands.prompt_source = Some(named);
     Ok(())
@@ -206,16 +211,22 @@ mod tests {
             words_per_token: 0.71,
             overhead_tokens: 12.0,
             requests: 8,
-            job: "job/acme/p/w/1/c1".into(),
+            job: None,
         };
         library.calibrations.insert(calibrated.model_code.clone(), calibrated);
-        let words = |args| {
+        let learnt = |args| {
             let argv = added(ToolCode::MetrumbenchLlm, &library, args).tool_argv;
-            argv.into_iter().find(|element| element.starts_with("--words-per-token"))
+            let flags = ["--words-per-token", "--overhead-tokens"];
+            let told = argv.into_iter().filter(|element| flags.iter().any(|flag| element.starts_with(flag)));
+            told.collect::<Vec<_>>()
         };
-        assert_eq!(words(json!({})).as_deref(), Some("--words-per-token=0.71"));
-        assert_eq!(words(json!({"words_per_token": 0.5})), None);
-        assert_eq!(words(json!({"calibrate": true})), None);
+        assert_eq!(learnt(json!({})), ["--words-per-token=0.71", "--overhead-tokens=12"]);
+        assert_eq!(learnt(json!({"mode": "completion"})), ["--words-per-token=0.71"]);
+        for own in
+            [json!({"words_per_token": 0.5}), json!({"overhead_tokens": 3}), json!({"calibrate": true})]
+        {
+            assert_eq!(learnt(own.clone()), [""; 0], "{own}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use events::keys::StreamKey;
 use events::project::ProjectVisibility;
 use events::prompt_source::PromptSourceCalibrated;
 use events::quota::Resource;
+use events::report::ItemOutcome;
 use events::summary::Summary;
 use events::tool_output::{ToolInvocation, ToolOutputRecorded};
 use events::tools::ToolCode;
@@ -127,12 +128,15 @@ impl World {
             }
             world.things(org).await;
         }
+        let mut agents = Vec::new();
         for hostname in ["h1", "h2"] {
-            let client = Agent::enrol(&world.plane, hostname).await.client;
-            let name = format!("agent of {hostname}");
+            let agent = Agent::enrol(&world.plane, hostname).await;
+            let (name, client) = (format!("agent of {hostname}"), agent.client.clone());
             world.callers.push(Caller { name, client, org: None, user: None, role: None });
+            agents.push(agent);
         }
         world.tell().await;
+        world.misreport(&agents[0]).await;
         let head = world.plane.head().await;
         world.plane.state.projections.wait_for(head, std::time::Duration::from_secs(60)).await.unwrap();
         world
@@ -272,16 +276,6 @@ impl World {
             url: String::new(),
         };
         for org in ORGS {
-            let source = StreamKey::new("prompt_source", &[org, &format!("prompts-of-{org}")]);
-            let learnt = PromptSourceCalibrated {
-                model_code: "m".into(),
-                words_per_token: 0.75,
-                overhead_tokens: 4.0,
-                requests: 10,
-                job: format!("job/{org}/p/w/1/c1"),
-            };
-            let learnt = event(&source, 0.0, &Event::PromptSourceCalibrated(learnt));
-            read.append(&source, vec![learnt]).await;
             let owner = self.caller(&format!("owner of {org}"));
             let path = format!("/api/uploads/{}", hex::encode(Sha256::digest(UPLOADED)));
             owner.client.send(owner.client.request(Method::PUT, &path).body(UPLOADED)).await.ok();
@@ -307,9 +301,32 @@ impl World {
                     story.begin_job(&read, 8).await;
                     finish(&read, &story, *tool).await;
                 }
+                // As jobs of this project once taught the organisation's library; nobody is told which.
+                let source = StreamKey::new("prompt_source", &[org, &format!("prompts-of-{org}")]);
+                let learnt = PromptSourceCalibrated {
+                    model_code: "m".into(),
+                    words_per_token: 0.75,
+                    overhead_tokens: 4.0,
+                    requests: 10,
+                    job: Some(story.job(8).stream().to_string()),
+                };
+                let learnt = event(&source, 0.0, &Event::PromptSourceCalibrated(learnt));
+                read.append(&source, vec![learnt]).await;
                 let blob = self.import(org, &code).await;
                 self.projects.push(Project { org, code, visibility, owner: owner.clone(), blob });
             }
+        }
+    }
+
+    /// An agent reports about a job of each project that it never claimed: what is refused is told in its server's stream.
+    async fn misreport(&self, agent: &Agent) {
+        for Project { org, code, .. } in &self.projects {
+            let job = json!({"org": org, "project": code, "workload": "w1", "run": 1,
+                             "scenario": "c8-isl512-osl256"});
+            let lines = json!({"kind": "log", "job": job, "attempt": 1, "log":
+                {"source": "agent", "first_line": 1, "lines": ["x"]}});
+            let outcomes = agent.report(&[(clock::now(), lines)]).await;
+            assert!(matches!(outcomes[0], ItemOutcome::Rejected { .. }), "{outcomes:?}");
         }
     }
 

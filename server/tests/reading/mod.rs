@@ -415,6 +415,7 @@ impl Story {
             prompt_source_sha256: None,
             weights_revision: Some("ab".repeat(20)),
             weights_sha256: None,
+            framework_version: None,
             served_models: vec!["meta-llama/Llama-3.1-8B".into()],
         };
         let claimed = JobClaimed { attempt: 1, agent: self.server().agent(), lease_s: 60 };

@@ -34,6 +34,7 @@ fn running(attempt: u32) -> JobReport {
         prompt_source_sha256: None,
         weights_revision: None,
         weights_sha256: None,
+        framework_version: None,
         served_models: vec![],
     })
 }

@@ -83,7 +83,6 @@ pub struct CalibrationRow {
     words_per_token: f64,
     overhead_tokens: f64,
     requests: u64,
-    job: String,
     calibrated_at: Timestamp,
     position: i64,
     visibility: String,
@@ -107,8 +106,6 @@ impl Row for CalibrationRow {
         ]
         .map(|(name, kind)| Column::shown(name, kind))
         .into_iter()
-        // Of a project that the reader may not see.
-        .chain([Column::hidden("job", Text)])
         .chain([("calibrated_at", Time), ("position", Int)].map(|(name, kind)| Column::shown(name, kind)))
         .chain(["visibility", "owner"].map(|name| Column::hidden(name, Text)))
         .collect()
@@ -134,7 +131,7 @@ impl Projection for PromptSources {
         "prompt_sources"
     }
     fn version(&self) -> i32 {
-        1
+        2
     }
     fn interests(&self) -> &'static [&'static str] {
         &["prompt_source.created", "prompt_source.calibrated"]
@@ -185,7 +182,6 @@ impl Projection for PromptSources {
                     words_per_token: calibrated.words_per_token,
                     overhead_tokens: calibrated.overhead_tokens,
                     requests: calibrated.requests,
-                    job: calibrated.job.clone(),
                     calibrated_at: recorded.recorded_at,
                     position,
                     visibility,

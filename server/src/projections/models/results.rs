@@ -303,7 +303,7 @@ impl Results {
             result.cite(&kyai.dataset, Some(&kyai.dataset_sha256));
             result.question_set = Some(question_set(kyai));
         } else if let Some(cache) = &output.kv_cache {
-            result.cite(&cache.dataset, None);
+            result.cite(&cache.dataset, cache.dataset_sha256.as_deref());
         }
         match ToolCode::of(&output.invocation.tool_code) {
             Some(ToolCode::Inferencex) => {

@@ -173,6 +173,32 @@ fn a_framework_serves_the_models_kind() {
 }
 
 #[test]
+fn the_tier_of_an_offloaded_cache_is_what_the_engine_arguments_serve() {
+    let of = |tier: Option<&str>, set: Option<&str>| {
+        let mut world = World::vllm(LLAMA_8B, 1, 80.0);
+        let Event::ToolRegistered(tool) = entry("tool/_/kv-cache-offload") else { panic!() };
+        (world.tool, world.workload.tool_code) = (tool, "kv-cache-offload".into());
+        world.workload.tool_args = tier.map(|tier| ("tier".to_owned(), json!(tier))).into_iter().collect();
+        match set {
+            Some(set) => with_set(world, set),
+            None => world,
+        }
+        .found("tier_fits")
+    };
+    assert_eq!(of(None, None).result, "ok");
+    assert_eq!(of(Some("nvme"), Some("vllm-kvoffload-lmcache-nvme")).result, "ok");
+    assert_eq!(of(Some("nvme"), Some("vllm-kvoffload-offloading-fs")).result, "ok");
+    assert_eq!(of(Some("cpu"), Some("vllm-kvoffload-lmcache-cpu")).result, "ok");
+    assert_eq!(of(Some("cpu"), Some("vllm-kvoffload-simple-cpu")).result, "ok");
+    let wrong = of(None, Some("vllm-kvoffload-lmcache-nvme"));
+    assert_eq!(
+        (wrong.result.as_str(), sets(&wrong)),
+        ("fails", ("p_tool_args.tier".to_owned(), json!("nvme")))
+    );
+    assert_eq!(of(Some("nvme"), Some("vllm-kvoffload-gpu")).result, "fails");
+}
+
+#[test]
 fn a_set_is_for_its_model_precision_and_hardware() {
     const RECIPE: &str = "vllm-llama33-70b-instruct-h100-h200-tp8";
     let fits = with_set(World::vllm(LLAMA_70B, 8, 80.0), RECIPE);
