@@ -69,7 +69,8 @@ impl Column {
     }
 }
 
-const fn metric(key: &'static str, label: &'static str) -> Column {
+/// A measured number.
+pub const fn metric(key: &'static str, label: &'static str) -> Column {
     Column { key, label, kind: Kind::Metric }
 }
 
@@ -98,7 +99,22 @@ pub const RESULT_COLUMNS: &[Column] = &[
     metric("tpot_p50_ms", "TPOT p50"),
     metric("tpot_p99_ms", "TPOT p99"),
     metric("response_time_p50_ms", "Response p50"),
+    metric("response_time_p90_ms", "Response p90"),
+    metric("response_time_p95_ms", "Response p95"),
     metric("response_time_p99_ms", "Response p99"),
+    metric("audio_seconds_per_second", "Audio"),
+    metric("rtf_avg", "RTF"),
+    metric("rtf_p99", "RTF p99"),
+    metric("wer_avg", "WER"),
+    metric("cer_avg", "CER"),
+    metric("images_per_second", "Images"),
+    metric("megapixels_per_second", "Megapixels"),
+    metric("success_rate", "Success"),
+    metric("ix_tput_per_gpu", "IX per GPU"),
+    metric("ix_output_tput_per_gpu", "IX output per GPU"),
+    metric("ix_input_tput_per_gpu", "IX input per GPU"),
+    metric("ix_e2el_median_s", "IX E2E median"),
+    metric("ix_e2el_p99_s", "IX E2E p99"),
     Column { key: "requests_succeeded", label: "Succeeded", kind: Kind::Count },
     Column { key: "requests_failed", label: "Failed", kind: Kind::Count },
     metric("error_rate_pct", "Errors"),
@@ -128,18 +144,63 @@ pub const DEFAULT_RESULT_COLUMNS: &[&str] = &[
     "finished_at",
 ];
 
-/// The figures at the head of a job, in order.
-pub const HEADLINE_COLUMNS: &[&str] = &[
-    "output_tokens_per_second",
-    "output_tokens_per_second_per_gpu",
-    "ttft_p50_ms",
-    "ttft_p99_ms",
-    "tpot_avg_ms",
-    "interactivity_tps",
-    "requests_per_second",
-    "output_tokens_per_joule",
-    "cost_per_million_output_tokens_usd",
-];
+/// The figures at the head of a result, in order: what the tool that measured it is used for.
+pub fn headline(tool: &str) -> &'static [&'static str] {
+    match tool {
+        "metrumbench-asr" => &[
+            "audio_seconds_per_second",
+            "rtf_avg",
+            "rtf_p99",
+            "wer_avg",
+            "cer_avg",
+            "response_time_p50_ms",
+            "response_time_p99_ms",
+            "requests_per_second",
+            "error_rate_pct",
+        ],
+        "metrumbench-imagegen" => &[
+            "images_per_second",
+            "megapixels_per_second",
+            "success_rate",
+            "response_time_p50_ms",
+            "response_time_p90_ms",
+            "response_time_p95_ms",
+            "response_time_p99_ms",
+            "requests_per_second",
+            "gpu_power_avg_w",
+        ],
+        "inferencex" => &[
+            "ix_tput_per_gpu",
+            "ix_output_tput_per_gpu",
+            "ix_input_tput_per_gpu",
+            "output_tokens_per_second",
+            "ttft_p50_ms",
+            "ttft_p99_ms",
+            "interactivity_tps",
+            "ix_e2el_median_s",
+            "ix_e2el_p99_s",
+        ],
+        "kyai" => &[
+            "quality_score",
+            "response_time_p50_ms",
+            "response_time_p95_ms",
+            "requests_succeeded",
+            "requests_failed",
+            "window_s",
+        ],
+        _ => &[
+            "output_tokens_per_second",
+            "output_tokens_per_second_per_gpu",
+            "ttft_p50_ms",
+            "ttft_p99_ms",
+            "tpot_avg_ms",
+            "interactivity_tps",
+            "requests_per_second",
+            "output_tokens_per_joule",
+            "cost_per_million_output_tokens_usd",
+        ],
+    }
+}
 
 /// The column of this key.
 pub fn column(key: &str) -> Option<&'static Column> {
@@ -206,20 +267,40 @@ pub fn calculation(key: &str, row: &crate::row::Row) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use events::tools::ToolCode;
     use serde_json::json;
 
     #[test]
     fn every_default_and_headline_column_exists() {
-        for key in DEFAULT_RESULT_COLUMNS.iter().chain(HEADLINE_COLUMNS) {
+        let tools = ToolCode::ALL.iter().map(|tool| tool.as_str());
+        let heads: Vec<&str> = tools.flat_map(headline).copied().collect();
+        for key in DEFAULT_RESULT_COLUMNS.iter().chain(&heads) {
             assert!(column(key).is_some(), "{key}");
         }
+    }
+
+    #[test]
+    fn a_result_is_headed_by_what_its_tool_measures() {
+        assert!(headline("metrumbench-asr").contains(&"wer_avg"));
+        assert!(headline("metrumbench-imagegen").contains(&"megapixels_per_second"));
+        assert!(headline("inferencex").contains(&"ix_input_tput_per_gpu"));
+        for tool in ["metrumbench-asr", "metrumbench-imagegen"] {
+            assert!(
+                !headline(tool).iter().any(|key| key.contains("tokens") || key.contains("ttft")),
+                "{tool}"
+            );
+        }
+        let unit = |key: &str| column(key).map(|c| (c.unit(), c.direction()));
+        assert_eq!(unit("audio_seconds_per_second"), Some(("s/s", Direction::Higher)));
+        assert_eq!(unit("wer_avg"), Some(("%", Direction::Lower)));
     }
 
     #[test]
     fn every_metric_has_a_unit_and_a_definition() {
         for column in RESULT_COLUMNS.iter().filter(|c| c.kind == Kind::Metric) {
             assert!(!column.definition().is_empty(), "{}", column.key);
-            assert!(!column.unit().is_empty(), "{}", column.key);
+            let of_one = ["rtf_", "success_rate"].iter().any(|ratio| column.key.starts_with(ratio));
+            assert_eq!(column.unit().is_empty(), of_one, "{}", column.key);
         }
     }
 

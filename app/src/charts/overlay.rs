@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::telemetry::mode;
 use super::{Figure, MARKERS, axis, layout, log_ticks, ticks};
 use crate::format::{ABSENT, significant};
 use crate::row::Row;
@@ -146,7 +147,8 @@ pub fn over_time(lines: &[(String, Vec<(f64, f64)>)], measure: &Measure) -> Figu
         .enumerate()
         .map(|(place, (name, line))| {
             json!({"x": line.iter().map(|p| p.0).collect::<Vec<_>>(), "y": line.iter().map(|p| (p.1 * 1000.0).round() / 1000.0).collect::<Vec<_>>(),
-                "name": name, "mode": "lines", "line": {"color": Colour::nth(place).token(), "width": 1.5},
+                "name": name, "mode": mode(line.len()), "line": {"color": Colour::nth(place).token(), "width": 1.5},
+                "marker": {"color": Colour::nth(place).token(), "size": 7, "symbol": MARKERS[place % MARKERS.len()]},
                 "hovertemplate": format!("%{{y:.3~s}} {}", measure.unit)})
         })
         .collect();
@@ -197,6 +199,11 @@ mod tests {
         let lines = vec![("a".to_owned(), vec![(0.0, 1.0), (6.0, 3.0)]), ("b".to_owned(), vec![(0.0, 2.0)])];
         let figure = over_time(&lines, &MEASURES[2]);
         assert_eq!(figure.traces.len(), 2);
+        // One point is no line: it is seen as a mark.
+        assert_eq!(
+            (&figure.traces[0]["mode"], &figure.traces[1]["mode"]),
+            (&json!("lines"), &json!("markers"))
+        );
         assert_eq!(figure.rows[0], ["a", "2.00", "3.00", "6"]);
         assert!(over_time(&[("a".to_owned(), Vec::new())], &MEASURES[2]).is_empty());
     }

@@ -117,14 +117,15 @@ fn span(begin: f64, end: f64) -> f64 {
 fn bands(feed: &JobFeed, begin: f64, end: f64) -> Vec<Value> {
     let seconds = |at: f64| (at - begin) / 1000.0;
     let mut bands = Vec::new();
-    for (place, (at, name)) in feed.phases.iter().enumerate() {
-        let until = feed.phases.get(place + 1).map_or(end.max(*at), |(next, _)| *next);
-        if name == "ended" || until <= *at {
+    let stretches = feed.stretches();
+    for (place, (at, name)) in stretches.iter().enumerate() {
+        let until = stretches.get(place + 1).map_or(end.max(*at), |(next, _)| *next);
+        if *name == "ended" || until <= *at {
             continue;
         }
-        let shade = match name.as_str() {
-            "running" => 0,
-            "serving" => 8,
+        let shade = match *name {
+            "running" | "measured" => 0,
+            "serving" | "ramp-up" | "warm-up" => 8,
             _ => 16,
         };
         // A band too narrow for its name goes without.
@@ -132,7 +133,7 @@ fn bands(feed: &JobFeed, begin: f64, end: f64) -> Vec<Value> {
         bands.push(json!({
             "type": "rect", "layer": "below", "xref": "x", "yref": "paper", "x0": seconds(*at), "x1": seconds(until), "y0": 0, "y1": 1,
             "line": {"width": 0}, "fillcolor": format!("--ink-3@{shade}"),
-            "label": {"text": if wide { name.as_str() } else { "" }, "textposition": "top left", "padding": 3,
+            "label": {"text": if wide { name } else { "" }, "textposition": "top left", "padding": 3,
                 "font": {"size": 12, "color": "--ink-3"}},
         }));
     }
@@ -140,7 +141,7 @@ fn bands(feed: &JobFeed, begin: f64, end: f64) -> Vec<Value> {
 }
 
 /// A single point is no line.
-fn mode(points: usize) -> &'static str {
+pub(super) fn mode(points: usize) -> &'static str {
     if points == 1 { "markers" } else { "lines" }
 }
 
@@ -259,7 +260,14 @@ fn summary(lines: &[(String, Vec<Point>)], quantity: &Quantity, span_s: f64) -> 
     )
 }
 
-/// The load generator's running throughput, tokens a second against seconds of the job.
+/// What the bands behind the charts are, in words: `shaded: claimed, serving`; nothing where there is none.
+pub fn shaded(feed: &JobFeed) -> Option<String> {
+    let mut names: Vec<&str> = feed.stretches().into_iter().map(|(_, name)| name).collect();
+    names.retain(|name| !matches!(*name, "running" | "measured" | "ended"));
+    (!names.is_empty()).then(|| format!("shaded: {}", names.join(", ")))
+}
+
+/// The load generator's running throughput, tokens (or requests) a second against seconds of the job.
 pub fn throughput(feed: &JobFeed, colour: &str) -> Figure {
     let points = feed.running_throughput();
     let Some(begin) = feed.begins().or(points.first().map(|p| p.at)) else { return Figure::default() };
@@ -271,19 +279,20 @@ pub fn throughput(feed: &JobFeed, colour: &str) -> Figure {
     let most = thinned.iter().map(|p| p.avg).fold(0.0, f64::max);
     let tick_values = ticks(most, 4);
     let lines = [("Output".to_owned(), thinned)];
-    let quantity = Quantity { title: "Running throughput", unit: "tok/s", ..Quantity::gpu_power() };
+    let unit = feed.running_unit();
+    let quantity = Quantity { title: "Running throughput", unit, ..Quantity::gpu_power() };
     Figure {
         traces: vec![json!({
             "x": lines[0].1.iter().map(|p| ((p.at - begin) / 100.0).round() / 10.0).collect::<Vec<_>>(),
             "y": lines[0].1.iter().map(|p| (p.avg * 10.0).round() / 10.0).collect::<Vec<_>>(), "name": "Output", "mode": "lines",
-            "hovertemplate": "%{y:.3~s} tok/s", "line": {"width": 1.5, "color": colour},
+            "hovertemplate": format!("%{{y:.3~s}} {unit}"), "line": {"width": 1.5, "color": colour},
         })],
         layout: layout(json!({
             "shapes": bands(feed, begin, end), "margin": {"l": 40, "r": 4, "t": 4, "b": 22},
             "xaxis": axis(json!({"showgrid": false, "range": [0, span(begin, end)], "ticksuffix": " s", "nticks": 8, "showspikes": true})),
             "yaxis": axis(json!({"range": [0, tick_values.last().copied().unwrap_or(1.0) * HEADROOM], "tickvals": tick_values, "fixedrange": true})),
         })),
-        head: vec!["Second".to_owned(), "tok/s".to_owned()],
+        head: vec!["Second".to_owned(), unit.to_owned()],
         rows: table(&lines, begin, 1.0),
         legend: Vec::new(),
         summary: summary(&lines, &quantity, (end - begin) / 1000.0),
@@ -322,6 +331,43 @@ mod tests {
     #[test]
     fn a_host_without_gpus_draws_no_gpu_chart() {
         assert!(figure(&feed(0, 60), &Quantity::gpu_power(), "--series-1").is_empty());
+    }
+
+    #[test]
+    fn a_ramp_up_is_a_band_of_its_own_and_named() {
+        use events::api::EventView;
+        let event = |position: i64, second: u32, phase: &str| -> EventView {
+            let payload =
+                json!({"phase": phase, "done": 1, "elapsed_s": second, "completion_tokens_per_second": 5.0});
+            let mut event = crate::state::live::tests::event_at(
+                position,
+                "progress/o/p/w/1/c8/1",
+                "progress.reported",
+                payload,
+            );
+            event.occurred_at = format!("2026-11-29T20:41:{second:02}Z").parse().expect("a time");
+            event
+        };
+        let mut feed = JobFeed::default();
+        for (position, second, phase) in
+            [(1, 0, "ramp_up"), (2, 20, "running"), (3, 50, "drain"), (4, 59, "drain")]
+        {
+            feed.fold(&event(position, second, phase));
+        }
+        let figure = throughput(&feed, "--series-1");
+        let bands: Vec<(f64, f64, &str)> = figure.layout["shapes"]
+            .as_array()
+            .expect("bands")
+            .iter()
+            .map(|b| {
+                let at = |end: &str| b[end].as_f64().expect("a second");
+                (at("x0"), at("x1"), b["label"]["text"].as_str().expect("a name"))
+            })
+            .collect();
+        assert_eq!(bands[0], (0.0, 20.0, "ramp-up"));
+        assert_eq!(bands[1], (20.0, 50.0, "measured"));
+        assert_eq!(bands[2].2, "drain");
+        assert_eq!(shaded(&feed).as_deref(), Some("shaded: ramp-up, drain"));
     }
 
     #[test]

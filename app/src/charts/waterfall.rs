@@ -1,8 +1,8 @@
 //! A job's requests as they were sent: a bar each, first to the first token, then until the end.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Figure, axis, layout};
+use super::{Figure, axis, layout, ticks};
 use crate::format::{count, maybe, maybe_count, significant};
 use crate::state::colours::Colour;
 use crate::state::requests::{Request, Requests};
@@ -45,7 +45,7 @@ pub fn figure(requests: &Requests, from: usize, colour: Colour) -> Figure {
         traces.push(json!({
             "x": failed.iter().map(|(_, (at, r))| at + r.total_s()).collect::<Vec<_>>(),
             "y": failed.iter().map(|(row, _)| row).collect::<Vec<_>>(), "mode": "markers+text", "hoverinfo": "skip",
-            "text": failed.iter().map(|(_, (_, r))| r.failure.clone().unwrap_or_default()).collect::<Vec<_>>(),
+            "text": labels(&failed, shown.len()),
             "textposition": "middle right", "textfont": {"color": "--failed", "size": 12}, "cliponaxis": false,
             "marker": {"symbol": "x", "size": 8, "color": "--failed"},
         }));
@@ -58,7 +58,7 @@ pub fn figure(requests: &Requests, from: usize, colour: Colour) -> Figure {
         traces,
         layout: layout(json!({
             "barmode": "overlay", "hovermode": "closest", "margin": {"l": 56, "r": 12, "t": 4, "b": 28},
-            "xaxis": axis(json!({"ticksuffix": " s", "nticks": 9, "range": [begin - room, end + 2.0 * room]})),
+            "xaxis": axis(across(begin - room, end + 2.0 * room)),
             "yaxis": axis(json!({"range": [shown.len() as f64 - 0.4, -0.6], "showgrid": false, "fixedrange": true,
                 "tickvals": named, "ticktext": named.iter().map(|n| format!("#{}", shown[*n].1.index)).collect::<Vec<_>>()})),
         })),
@@ -88,6 +88,39 @@ pub fn figure(requests: &Requests, from: usize, colour: Colour) -> Figure {
         ),
         ..Figure::default()
     }
+}
+
+/// The axis of time, in milliseconds where less than half a second is shown.
+fn across(from: f64, to: f64) -> Value {
+    if to - from >= 0.5 {
+        return json!({"ticksuffix": " s", "nticks": 9, "range": [from, to]});
+    }
+    let marks: Vec<f64> =
+        ticks((to - from) * 1000.0, 8).into_iter().map(|ms| ms + (from * 1000.0).ceil()).collect();
+    json!({"range": [from, to], "tickvals": marks.iter().map(|ms| ms / 1000.0).collect::<Vec<_>>(),
+        "ticktext": marks.iter().map(|ms| format!("{} ms", significant(*ms))).collect::<Vec<_>>()})
+}
+
+/// Rows up to which each failure has its name: of more, rows are lower than words.
+const ROOM_FOR_NAMES: usize = 24;
+
+/// What stands beside each failure: its kind, or nothing where rows are low and the one before failed the same way.
+fn labels(failed: &[(usize, &(f64, &Request))], rows: usize) -> Vec<String> {
+    let kind = |nth: usize| failed[nth].1.1.failure.as_deref().unwrap_or_default();
+    // A name takes the height of that many rows.
+    let height = rows.div_ceil(ROOM_FOR_NAMES).max(1);
+    let mut named: Option<usize> = None;
+    (0..failed.len())
+        .map(|nth| {
+            let again = nth > 0 && kind(nth) == kind(nth - 1) && failed[nth].0 == failed[nth - 1].0 + 1;
+            let near = named.is_some_and(|row| failed[nth].0 < row + height);
+            if height > 1 && (again || near) {
+                return String::new();
+            }
+            named = Some(failed[nth].0);
+            kind(nth).replace('_', " ")
+        })
+        .collect()
 }
 
 fn outcome(request: &Request) -> String {
@@ -129,6 +162,29 @@ mod tests {
         assert_eq!((at(1, "x", 2), figure.traces[2]["text"][0].as_str()), (0.0, Some("connect")));
         assert_eq!(figure.rows.len(), 5);
         assert!(figure.summary.ends_with("1 of them failed"), "{}", figure.summary);
+    }
+
+    #[test]
+    fn many_failures_of_one_kind_are_named_once_and_few_each() {
+        let all = |n: usize| (0..n).collect::<Vec<usize>>();
+        let names = |n: usize| -> Vec<String> {
+            let figure = figure(&read(&log(n, &all(n))), 0, Colour::nth(0));
+            serde_json::from_value(figure.traces[2]["text"].clone()).expect("names")
+        };
+        assert!(names(5).iter().all(|name| name == "connect"));
+        let many = names(36);
+        assert_eq!((many.len(), many.iter().filter(|name| !name.is_empty()).count()), (36, 1));
+    }
+
+    #[test]
+    fn a_few_milliseconds_are_called_so() {
+        let axis = across(0.0, 0.02);
+        let text = axis["ticktext"].as_array().expect("ticks");
+        assert!(
+            text.len() > 2 && text.iter().all(|t| t.as_str().is_some_and(|t| t.ends_with(" ms"))),
+            "{axis}"
+        );
+        assert_eq!(across(0.0, 3.0)["ticksuffix"], " s");
     }
 
     #[test]

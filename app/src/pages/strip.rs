@@ -33,7 +33,7 @@ impl Feeds {
         if self.past.is_some_and(AsOf::is_past) {
             return None;
         }
-        self.jobs.with(|jobs| jobs.of(job)?.tokens.last().copied())
+        self.jobs.with(|jobs| jobs.of(job).filter(|minute| minute.unit == "tok/s")?.tokens.last().copied())
     }
 
     /// What all GPUs of the jobs that run draw now, in kilowatts; nothing where none is read.
@@ -97,6 +97,7 @@ fn Strip(rows: Rows, feeds: Feeds, job: String) -> impl IntoView {
     };
     let (tokens, power) = (of(|minute| minute.tokens.clone()), of(|minute| minute.power.clone()));
     let cpu = Memo::new(move |_| minute.with(|minute| minute.as_ref().and_then(|m| m.cpu)));
+    let unit = move || minute.with(|minute| minute.as_ref().map_or("tok/s", |m| m.unit));
     let values = Memo::new(move |_| minute.with(|minute| minute.as_ref().map_or(0, |m| m.values)));
     let start = row.get_untracked();
     let named = job.clone();
@@ -137,7 +138,7 @@ fn Strip(rows: Rows, feeds: Feeds, job: String) -> impl IntoView {
             </div>
             <div class="strip-spark">
                 <Spark values=Signal::derive(move || tokens.get()) colour/>
-                <p class="cell-line"><span><b>{move || maybe(newest())}</b>" tok/s"</span></p>
+                <p class="cell-line"><span><b>{move || maybe(newest())}</b>" "{unit}</span></p>
             </div>
             <div class="strip-power">
                 <Show

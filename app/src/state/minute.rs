@@ -18,8 +18,10 @@ const SAMPLES: usize = 2;
 /// What a job's strip shows.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Minute {
-    /// The running throughput, tokens a second, oldest first.
+    /// The running throughput in its unit, oldest first.
     pub tokens: Vec<f64>,
+    /// What is counted: `tok/s`, or `req/s` where no tokens are generated.
+    pub unit: &'static str,
     /// The newest power of each GPU, watts; empty where none is read.
     pub power: Vec<f64>,
     /// The newest utilization of the CPU, the mean of its sockets, per cent.
@@ -35,6 +37,7 @@ impl Minute {
         };
         let cpu = newest("cpu", "utilization");
         Self {
+            unit: feed.running_unit(),
             tokens: feed.running_throughput().iter().map(|p| p.avg).collect(),
             power: newest("gpu", "power_w"),
             cpu: (!cpu.is_empty()).then(|| cpu.iter().sum::<f64>() / cpu.len() as f64 * 100.0),

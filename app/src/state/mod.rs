@@ -19,6 +19,7 @@ pub mod log_diff;
 pub mod minute;
 pub mod nearest;
 pub mod order;
+pub mod own_figures;
 pub mod place;
 pub mod query;
 pub mod ranks;

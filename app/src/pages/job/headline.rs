@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use super::View;
 use crate::browser::remote::Rows;
 use crate::format::{ABSENT, count, duration, maybe};
-use crate::metrics::{HEADLINE_COLUMNS, column};
+use crate::metrics::{column, headline};
 use crate::parts::{Progress, tables};
 use crate::row::Row;
 
@@ -21,7 +21,7 @@ pub(super) fn Headline(
     move || {
         let cells = |row: &Row, running: bool| {
             let row = row.clone();
-            HEADLINE_COLUMNS
+            headline(&row.text("tool_code"))
                 .iter()
                 .filter_map(|key| column(key))
                 .map(move |c| {
@@ -104,7 +104,16 @@ pub(super) fn ProgressLine(view: View) -> impl IntoView {
     };
     let now = move || {
         newest().filter(|_| open()).map(|p| {
-            format!("{} tok/s now · TTFT p50 so far {} ms", maybe(p.tokens_per_second), maybe(p.ttft_p50_ms))
+            // Speech and images are no tokens, and have no first one.
+            match p.rate() {
+                (rate, "tok/s") => {
+                    format!("{} tok/s now · TTFT p50 so far {} ms", maybe(rate), maybe(p.ttft_p50_ms))
+                }
+                (rate, unit) => {
+                    let response = maybe(p.response_time_p50_ms);
+                    format!("{} {unit} now · response p50 so far {response} ms", maybe(rate))
+                }
+            }
         })
     };
     view! {

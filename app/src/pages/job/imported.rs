@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use super::super::unknown_key;
-use super::headline;
+use super::{figures, headline};
 use crate::browser::now_ms;
 use crate::browser::remote::{Rows, use_rows};
 use crate::browser::route::use_location;
@@ -49,6 +49,7 @@ fn Imported(results: Rows) -> impl IntoView {
                 <a class="link" href=proof data-noscroll="" data-testid="imported-proof">"with its hash and its place in the log"</a>"."
             </p>
             <headline::Headline results/>
+            <figures::Figures results/>
             <dl class="definitions definitions-section">{move || row.with(facts)}</dl>
         </section>
     }

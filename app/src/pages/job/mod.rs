@@ -1,6 +1,7 @@
 //! One job: headline figures, telemetry growing sample by sample, the load generator's progress, logs, commands, phases.
 
 mod facts;
+mod figures;
 mod fill;
 mod headline;
 mod imported;
@@ -222,6 +223,8 @@ fn Body(view: View, org: String) -> impl IntoView {
         <headline::Failure view/>
         <headline::ProgressLine view/>
         <telemetry::Telemetry view/>
+        <telemetry::Summaries view/>
+        <figures::Figures results=view.results/>
         <requests::Requested view org/>
         <section aria-labelledby="logs" id="logs" class="below">
             <div class="section-head"><h2>"Logs"</h2><span class="meta">"three streams, secrets redacted by the agent"</span></div>

@@ -95,13 +95,14 @@ pub(super) fn Telemetry(view: View) -> impl IntoView {
             if samples == 0 {
                 "sampled by the agent while the job runs".to_owned()
             } else {
-                format!(
-                    "1 Hz, {} a source · shaded: serving, drain · drag to zoom",
-                    counted(samples, "sample")
-                )
+                let mut words = vec![format!("1 Hz, {} a source", counted(samples, "sample"))];
+                words.extend(telemetry::shaded(f));
+                words.push("drag to zoom".to_owned());
+                words.join(" · ")
             }
         })
     };
+    let rate = Signal::derive(move || format!("{}, mean of 10 s", view.feed.with(|f| f.running_unit())));
     let gpu_unit = move |unit: &'static str| {
         Signal::derive(move || {
             if gpus.get() == 1 {
@@ -139,7 +140,7 @@ pub(super) fn Telemetry(view: View) -> impl IntoView {
         <section aria-labelledby="telemetry" class="below" data-testid="telemetry">
             <div class="section-head"><h2 id="telemetry">"Telemetry"</h2><span class="meta" data-testid="telemetry-words">{words}</span></div>
             <div class="grid telemetry">
-                <div class="span-6"><Chart title="Running throughput" unit="tok/s, mean of 10 s" figure=throughput group="job" zooming height="low" testid="chart-progress" words=no_progress/></div>
+                <div class="span-6"><Chart title="Running throughput" unit=rate figure=throughput group="job" zooming height="low" testid="chart-progress" words=no_progress/></div>
                 <Show when=move || { gpus.get() > 0 }>
                     <div class="span-6"><Chart title="GPU power" unit=gpu_unit("W") figure=power group="job" zooming height="low" testid="chart-gpu-power" words=waiting/></div>
                     <div class="span-6"><Chart title="GPU utilization" unit=gpu_unit("%") figure=utilization group="job" zooming height="low" testid="chart-gpu-utilization" words=waiting/></div>

@@ -32,9 +32,21 @@ pub struct Progress {
     pub tokens_per_second: Option<f64>,
     /// Median time to first token so far, milliseconds.
     pub ttft_p50_ms: Option<f64>,
+    /// Requests answered a second over the last interval.
+    pub requests_per_second: Option<f64>,
+    /// Median response time so far, milliseconds.
+    pub response_time_p50_ms: Option<f64>,
 }
 
 impl Progress {
+    /// How fast it goes, and in which unit: tokens where the tool counts them, else requests.
+    pub fn rate(&self) -> (Option<f64>, &'static str) {
+        match self.tokens_per_second {
+            Some(tokens) => (Some(tokens), "tok/s"),
+            None => (self.requests_per_second, "req/s"),
+        }
+    }
+
     fn read(position: i64, at: f64, payload: &Value) -> Self {
         let number = |field: &str| payload.get(field).and_then(Value::as_f64);
         Self {
@@ -48,6 +60,8 @@ impl Progress {
             elapsed_s: number("elapsed_s").unwrap_or(0.0),
             tokens_per_second: number("completion_tokens_per_second"),
             ttft_p50_ms: number("ttft_p50_ms"),
+            requests_per_second: number("requests_per_second"),
+            response_time_p50_ms: number("response_time_p50_ms"),
         }
     }
 }
@@ -59,9 +73,6 @@ impl JobFeed {
             return false;
         }
         let progress = Progress::read(position, at, payload);
-        if progress.phase == "drain" {
-            self.begin(at, "drain");
-        }
         self.progress.insert(place, progress);
         true
     }
@@ -77,15 +88,45 @@ impl JobFeed {
         }
     }
 
-    /// The running throughput, tokens a second, at each report: the mean of the last [`THROUGHPUT_WINDOW_MS`]. Tokens are
-    /// counted when an answer ends, so that single reports jump between nothing and all. The last report, said at the
+    /// The unit of [`Self::running_throughput`]: what the newest report counts.
+    pub fn running_unit(&self) -> &'static str {
+        self.progress.last().map_or("tok/s", |p| p.rate().1)
+    }
+
+    /// When each phase began, in order: the job's, and between its running and its end those the load generator tells.
+    /// `measured` is the time after a warm-up or ramp-up, whose requests count for nothing.
+    pub fn stretches(&self) -> Vec<(f64, &str)> {
+        let mut all: Vec<(f64, &str)> = self.phases.iter().map(|(at, name)| (*at, name.as_str())).collect();
+        let mut before = "running";
+        for report in &self.progress {
+            let now = match report.phase.as_str() {
+                "warmup" => "warm-up",
+                "ramp_up" => "ramp-up",
+                "drain" => "drain",
+                "running" if before != "running" => "measured",
+                "running" => "running",
+                _ => continue,
+            };
+            if now != before {
+                all.push((report.at, now));
+                before = now;
+            }
+        }
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        all
+    }
+
+    /// The running throughput in [`Self::running_unit`] at each report: the mean of the last [`THROUGHPUT_WINDOW_MS`].
+    /// Tokens are counted when an answer ends, so that single reports jump between nothing and all. The last report, said at the
     /// end over an interval too short to mean anything, is left out.
     pub fn running_throughput(&self) -> Vec<Point> {
+        let unit = self.running_unit();
         let told: Vec<(f64, f64)> = self
             .progress
             .iter()
             .filter(|p| p.phase != "done")
-            .filter_map(|p| Some((p.at, p.tokens_per_second?)))
+            .filter(|p| p.rate().1 == unit)
+            .filter_map(|p| Some((p.at, p.rate().0?)))
             .collect();
         let mut first = 0;
         let mut line = Vec::with_capacity(told.len());
@@ -126,6 +167,38 @@ mod tests {
         }
         let last = feed.running_throughput().last().copied().expect("a point");
         assert!((last.avg - 1000.0 / 11.0).abs() < 1.0, "{last:?}");
+    }
+
+    #[test]
+    fn the_load_generators_phases_stand_between_running_and_the_end_whatever_comes_first() {
+        let mut feed = JobFeed::default();
+        let at = |second: u32, position: i64, phase: &str| {
+            let mut event = report(position, json!({"phase": phase, "done": 1, "elapsed_s": second}));
+            event.occurred_at = format!("2026-11-29T20:41:{second:02}Z").parse().expect("a time");
+            event
+        };
+        for (second, position, phase) in
+            [(40, 9, "drain"), (10, 5, "ramp_up"), (12, 6, "ramp_up"), (20, 7, "running"), (30, 8, "running")]
+        {
+            feed.fold(&at(second, position, phase));
+        }
+        feed.fold(&at(41, 10, "done"));
+        let names: Vec<&str> = feed.stretches().into_iter().map(|(_, name)| name).collect();
+        assert_eq!(names, ["ramp-up", "measured", "drain"]);
+        let mut plain = JobFeed::default();
+        plain.fold(&at(1, 1, "running"));
+        plain.fold(&at(2, 2, "done"));
+        assert_eq!(plain.stretches(), []);
+    }
+
+    #[test]
+    fn what_generates_no_tokens_goes_by_requests() {
+        let mut feed = JobFeed::default();
+        feed.fold(&report(
+            1,
+            json!({"phase": "running", "done": 4, "elapsed_s": 2, "requests_per_second": 2.0}),
+        ));
+        assert_eq!((feed.running_unit(), feed.running_throughput()[0].avg), ("req/s", 2.0));
     }
 
     #[test]
