@@ -80,6 +80,13 @@ pub(crate) const SINGLE: &[Entry] = &[
         "Completion tokens of succeeded requests, from the server's usage ÷ window.",
     ),
     Entry(
+        "output_tokens_per_hour",
+        "Output an hour",
+        "tok/h",
+        Higher,
+        "Output throughput × 3,600: what one hour of this load generates.",
+    ),
+    Entry(
         "total_tokens_per_second",
         "Total throughput",
         "tok/s",

@@ -73,8 +73,8 @@ pub struct Options<'a> {
     pub metric: Option<&'static str>,
     /// Whether the value's axis is logarithmic.
     pub log: bool,
-    /// The elbow to ring, and the words beside it.
-    pub elbow: Option<(f64, f64, String)>,
+    /// The elbows to ring: concurrency, value, and the words beside it (those of the first alone have room).
+    pub elbows: Vec<(f64, f64, String)>,
     /// Whether the names stand in a legend, not beside the lines.
     pub legend: bool,
 }
@@ -141,14 +141,14 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
             ));
         }
     }
-    if let Some((x, y, words)) = &options.elbow {
+    for (nth, (x, y, words)) in options.elbows.iter().enumerate() {
         traces
             .push(json!({"x": [x.log2()], "y": [y], "name": "elbow", "mode": "markers", "hoverinfo": "skip",
             "marker": {"size": 16, "symbol": "circle-open", "color": "--ink", "line": {"width": 1.5}}}));
         shapes
             .push(json!({"type": "line", "x0": x.log2(), "x1": x.log2(), "yref": "paper", "y0": 0, "y1": 1,
             "line": {"color": "--ink-3", "width": 1, "dash": "dot"}}));
-        if !words.is_empty() {
+        if nth == 0 && !words.is_empty() {
             notes.push(note(
                 &words.replace(": ", ":<br>").replace(" and makes", "<br>and makes"),
                 json!({"x": x.log2(), "yref": "paper", "y": 1,

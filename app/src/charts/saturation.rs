@@ -68,6 +68,31 @@ pub fn elbow_words(elbow: &Elbow, name: &str, latency: Option<&Traffic>) -> Stri
     words
 }
 
+/// Where to ring the elbows of these lines of throughputs: in their own chart, each with its words.
+pub fn rings(throughput: &[Traffic], latency: &[Traffic]) -> Vec<(f64, f64, String)> {
+    throughput
+        .iter()
+        .filter_map(|line| {
+            let found = elbow(line)?;
+            let words = elbow_words(&found, &line.name, latency.iter().find(|l| l.name == line.name));
+            Some((found.concurrency, found.value, words))
+        })
+        .collect()
+}
+
+/// Where the same elbows stand among the latencies.
+pub fn rings_of_latency(throughput: &[Traffic], latency: &[Traffic]) -> Vec<(f64, f64, String)> {
+    throughput
+        .iter()
+        .filter_map(|line| {
+            let at = elbow(line)?.concurrency;
+            let beside = latency.iter().find(|l| l.name == line.name)?;
+            let point = beside.points.iter().find(|p| p.concurrency == at && !p.running)?;
+            Some((at, point.value, String::new()))
+        })
+        .collect()
+}
+
 /// What a line of throughputs says about saturation, in a sentence or two: the name of the line comes first.
 pub fn explain(line: &Traffic, unit: &str, latency: Option<&Traffic>) -> String {
     let points = done(line);

@@ -67,6 +67,10 @@ pub struct Report {
     pub filters: Vec<(String, String)>,
     /// Bounds on figures; all must hold.
     pub limits: Vec<Limit>,
+    /// The first day (UTC, `2026-11-01`) on which a result may have ended; nothing for any.
+    pub from: Option<String>,
+    /// The last day.
+    pub to: Option<String>,
     /// The column sorted by.
     pub sort: String,
     /// Whether the largest come first.
@@ -104,6 +108,8 @@ impl Default for Report {
         Self {
             filters: Vec::new(),
             limits: Vec::new(),
+            from: None,
+            to: None,
             sort: "finished_at".to_owned(),
             descending: true,
             columns: DEFAULT_RESULT_COLUMNS.iter().map(|c| (*c).to_owned()).collect(),
@@ -114,11 +120,18 @@ impl Default for Report {
     }
 }
 
+/// Whether a text is a day of the calendar: `2026-11-01`.
+pub fn is_day(text: &str) -> bool {
+    text.len() == 10 && crate::format::millis(&format!("{text}T00:00:00Z")).is_some()
+}
+
 impl Report {
     /// Reads the part of an address after the `?`. What is unknown is left out.
     pub fn read(query: &Query) -> Self {
         let mut report = Self { filters: read_filters(FILTERS, query), ..Self::default() };
         report.limits = Limit::read_all(query);
+        let day = |key: &str| query.get(key).filter(|text| is_day(text)).map(str::to_owned);
+        (report.from, report.to) = (day("ended-from"), day("ended-to"));
         let order = query.get("sort").map(Order::of_word);
         if let Some(order) = order.filter(|order| metrics::column(&order.key).is_some()) {
             (report.sort, report.descending) = (order.key, order.descending);
@@ -141,6 +154,7 @@ impl Report {
         let normal = Self::default();
         write_filters(FILTERS, &self.filters, query);
         Limit::write_all(&self.limits, query);
+        query.set("ended-from", self.from.as_deref()).set("ended-to", self.to.as_deref());
         let order = Order { key: self.sort.clone(), descending: self.descending };
         let sorted = self.sort != normal.sort || self.descending != normal.descending;
         Order::write(sorted.then_some(&order), query);
@@ -177,13 +191,14 @@ impl Report {
 
     /// Whether rows are left out.
     pub fn narrows(&self) -> bool {
-        !self.filters.is_empty() || !self.limits.is_empty()
+        !self.filters.is_empty() || !self.limits.is_empty() || self.from.is_some() || self.to.is_some()
     }
 
     /// Takes every filter and bound away.
     pub fn widen(&mut self) {
         self.filters.clear();
         self.limits.clear();
+        (self.from, self.to) = (None, None);
         self.page = 1;
     }
 
@@ -204,6 +219,8 @@ impl Report {
     fn filtered(&self) -> Vec<String> {
         let mut conditions = filter_conditions(FILTERS, &self.filters);
         conditions.extend(self.limits.iter().map(Limit::condition));
+        conditions.extend(self.from.iter().map(|day| format!("finished_at=gte.{day}T00:00:00Z")));
+        conditions.extend(self.to.iter().map(|day| format!("finished_at=lte.{day}T23:59:59.999999Z")));
         conditions.extend(self.as_of.map(|position| format!("as_of={position}")));
         conditions
     }
@@ -335,6 +352,28 @@ mod tests {
         ] {
             assert!(request.contains("as_of=400"), "{request}");
         }
+    }
+
+    #[test]
+    fn the_days_are_asked_for_whole_and_kept_in_the_address() {
+        let mut report = Report::read(&Query::parse("?ended-from=2026-11-01&ended-to=2026-11-29"));
+        for request in [report.page_request(), report.export_request(), report.chart_request(&[])] {
+            for bound in
+                ["finished_at=gte.2026-11-01T00:00:00Z", "finished_at=lte.2026-11-29T23:59:59.999999Z"]
+            {
+                assert!(request.contains(bound), "{request}");
+            }
+        }
+        let mut query = Query::default();
+        report.write(&mut query);
+        assert_eq!(Report::read(&query), report);
+        assert!(report.narrows());
+        report.widen();
+        assert_eq!(report, Report::default());
+        assert_eq!(
+            Report::read(&Query::parse("?ended-from=yesterday&ended-to=2026-13-01")),
+            Report::default()
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::job_view::SOURCES;
 use super::query::Query;
 use super::zoom::Zoom;
 use crate::charts::overlay::MEASURES;
-use crate::metrics::{Kind, RESULT_COLUMNS, column};
+use crate::metrics::{Column, Kind, RESULT_COLUMNS, column, metric};
 
 /// The charts, by word in the address and name.
 pub const TABS: [(&str, &str); 7] = [
@@ -61,8 +61,52 @@ impl Default for ReportView {
 }
 
 /// The metrics a chart can show.
-pub fn chart_metrics() -> impl Iterator<Item = &'static crate::metrics::Column> {
+pub fn chart_metrics() -> impl Iterator<Item = &'static Column> {
     RESULT_COLUMNS.iter().filter(|c| c.kind == Kind::Metric)
+}
+
+/// What the tab Cost compares: what tokens cost, what a dollar buys, what an hour makes.
+const COSTS: [Column; 3] = [
+    metric("cost_per_million_output_tokens_usd", "Cost"),
+    metric("output_tokens_per_usd", "Per dollar"),
+    metric(PER_HOUR, "Per hour"),
+];
+
+/// What the tab Hardware compares besides the figures of results: how much of the host was in use (of
+/// `v_telemetry_job_summary`).
+pub const IN_USE: [Column; 5] = [
+    metric("avg_gpu_utilization", "GPU utilization"),
+    metric("avg_gpu_memory_pct", "GPU memory"),
+    metric("avg_cpu_utilization", "CPU"),
+    metric("avg_system_ram_pct", "System RAM"),
+    metric("avg_gpu_power_w", "GPU power"),
+];
+
+/// Output tokens an hour: the throughput times 3,600, worked out here.
+pub const PER_HOUR: &str = "output_tokens_per_hour";
+
+/// The metrics that a tab can compare.
+pub fn metrics_of(tab: &str) -> Vec<&'static Column> {
+    match tab {
+        "cost" => COSTS.iter().collect(),
+        "hardware" => IN_USE.iter().chain(chart_metrics()).collect(),
+        _ => chart_metrics().collect(),
+    }
+}
+
+/// The metric that a tab draws where this one is chosen: another tab may have been chosen with it.
+pub fn drawn(tab: &str, chosen: &str) -> Option<&'static Column> {
+    let all = metrics_of(tab);
+    let otherwise = match tab {
+        "cost" => all.first().copied(),
+        _ => column("output_tokens_per_second"),
+    };
+    all.into_iter().find(|c| c.key == chosen).or(otherwise)
+}
+
+/// The figure of a result that explains a metric of a chart: what an hour makes follows from its throughput.
+pub fn explained(metric: &'static str) -> &'static str {
+    if metric == PER_HOUR { "output_tokens_per_second" } else { metric }
 }
 
 impl ReportView {
@@ -70,7 +114,8 @@ impl ReportView {
     pub fn read(query: &Query) -> Self {
         let normal = Self::default();
         let metric = |key: &str, otherwise: &str| {
-            let known = |k: &&str| column(k).is_some_and(|c| c.kind == Kind::Metric);
+            let own = |k: &str| COSTS.iter().chain(&IN_USE).any(|c| c.key == k);
+            let known = |k: &&str| column(k).is_some_and(|c| c.kind == Kind::Metric) || own(k);
             query.get(key).filter(known).unwrap_or(otherwise).to_owned()
         };
         let mut picked: Vec<String> = Vec::new();
@@ -179,6 +224,20 @@ mod tests {
         let mut query = Query::default();
         ReportView::default().write(&mut query);
         assert_eq!(query.write(), "");
+    }
+
+    #[test]
+    fn each_tab_draws_a_metric_of_its_own_and_the_address_keeps_it() {
+        assert_eq!(drawn("cost", "ttft_p50_ms").map(|c| c.key), Some("cost_per_million_output_tokens_usd"));
+        assert_eq!(drawn("cost", PER_HOUR).map(|c| c.key), Some(PER_HOUR));
+        assert_eq!(drawn("hardware", "avg_cpu_utilization").map(|c| c.key), Some("avg_cpu_utilization"));
+        assert_eq!(drawn("model", PER_HOUR).map(|c| c.key), Some("output_tokens_per_second"));
+        for column in COSTS.iter().chain(&IN_USE) {
+            assert!(!column.definition().is_empty(), "{} is not in the catalogue", column.key);
+        }
+        let query = Query::parse(&format!("?tab=cost&y={PER_HOUR}"));
+        assert_eq!(ReportView::read(&query).y, PER_HOUR);
+        assert_eq!(explained(PER_HOUR), "output_tokens_per_second");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod links;
 mod past;
 mod points;
+mod tabs;
 
 use serde_json::{Value, json};
 use support::browser::{Browser, DESKTOP};
@@ -35,6 +36,9 @@ async fn results_are_compared_explained_proved_and_shown_as_they_stood() {
     bound(&browser, &measured).await;
     compare(&browser).await;
     explain(&browser).await;
+    tabs::metrics_of_their_own(&browser).await;
+    tabs::between_days(&browser).await;
+    tabs::projects_in_order(&browser).await;
     points::click_a_point(&browser).await;
     points::prove_from_a_table(&browser).await;
     export(&browser).await;
@@ -297,7 +301,6 @@ async fn explain(browser: &Browser) {
     );
     browser.until("saturation in words", &saturation).await;
     browser.until("the lines", "const p = document.querySelector('[data-testid=chart-report] .figure-plot'); return p.data && p.data.length >= 3").await;
-    browser.screenshot("saturation").await;
     for tab in ["model", "framework", "quantization", "hardware", "cost"] {
         browser.click(&format!("tab-{tab}")).await;
         browser.until(tab, &format!("return new URL(location).searchParams.get('tab') === '{tab}'")).await;

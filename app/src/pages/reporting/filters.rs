@@ -9,7 +9,7 @@ use crate::format::count;
 use crate::metrics::{RESULT_COLUMNS, column};
 use crate::parts::{ChosenFilters, FilterChips, Filtered};
 use crate::state::limit::{Limit, bounded};
-use crate::state::report::{FILTERS, Report};
+use crate::state::report::{FILTERS, Report, is_day};
 
 #[component]
 pub(super) fn Filters(settings: Settings, results: Rows, everything: Rows) -> impl IntoView {
@@ -37,6 +37,23 @@ pub(super) fn Filters(settings: Settings, results: Rows, everything: Rows) -> im
             })
             .collect_view()
     };
+    let days = move || {
+        let (from, to) = settings.report.with(|r| (r.from.clone(), r.to.clone()));
+        let words = match (from, to) {
+            (Some(from), Some(to)) => format!("{from} to {to}"),
+            (Some(from), None) => format!("since {from}"),
+            (None, Some(to)) => format!("until {to}"),
+            (None, None) => return None,
+        };
+        Some(view! {
+            <span class="filter" data-testid="days">
+                <b>"ended"</b>
+                {words}
+                " "
+                <button type="button" aria-label="Remove the days" on:click=move |_| settings.update(|r| { (r.from, r.to) = (None, None); r.page = 1; })>"×"</button>
+            </span>
+        })
+    };
     let counts = move || match (results.total.get(), everything.total.get()) {
         (Some(shown), Some(all)) if !settings.report.with(Report::narrows) => {
             format!("{} results", count(all.max(shown) as i64))
@@ -56,6 +73,7 @@ pub(super) fn Filters(settings: Settings, results: Rows, everything: Rows) -> im
             {quick("suspicious", "true", "Flagged")}
             <ChosenFilters columns=FILTERS filters remove/>
             {bounds}
+            {days}
             <button type="button" class="button button-quiet" data-testid="add-filter" aria-expanded=move || adding.get().to_string() on:click=move |_| adding.update(|a| *a = !*a)>
                 "Add filter"
             </button>
@@ -84,7 +102,34 @@ fn FilterChooser(settings: Settings) -> impl IntoView {
     view! {
         <div class="filter-box" data-testid="filter-box">
             <AddLimit settings/>
+            <Days settings/>
             <FilterChips values columns filters toggle/>
+        </div>
+    }
+    .into_any()
+}
+
+/// The days between which results ended.
+#[component]
+fn Days(settings: Settings) -> impl IntoView {
+    let set = move |value: String, first: bool| {
+        let day = Some(value).filter(|day| is_day(day));
+        settings.update(|r| {
+            if first {
+                r.from = day;
+            } else {
+                r.to = day;
+            }
+            r.page = 1;
+        });
+    };
+    view! {
+        <div class="limit-form">
+            <span class="field-label">"Only results that ended (UTC)"</span>
+            <div class="actions">
+                <label class="meta">"from "<input type="date" class="control control-inline" data-testid="ended-from" prop:value=move || settings.report.with(|r| r.from.clone().unwrap_or_default()) on:change=move |e| set(event_target_value(&e), true)/></label>
+                <label class="meta">"to "<input type="date" class="control control-inline" data-testid="ended-to" prop:value=move || settings.report.with(|r| r.to.clone().unwrap_or_default()) on:change=move |e| set(event_target_value(&e), false)/></label>
+            </div>
         </div>
     }
     .into_any()

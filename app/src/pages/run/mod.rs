@@ -11,7 +11,7 @@ use crate::browser::now_ms;
 use crate::browser::remote::{Rows, keep_live_while, use_rows};
 use crate::charts::Figure;
 use crate::charts::concurrency::{self, Options};
-use crate::charts::saturation::{elbow, elbow_words, explain};
+use crate::charts::saturation::{explain, rings, rings_of_latency};
 use crate::charts::view::Chart;
 use crate::format::moment;
 use crate::metrics::column;
@@ -139,7 +139,7 @@ fn Body(
     export: Callback<(), String>,
 ) -> impl IntoView {
     let throughput = Memo::new(move |_| throughput_figure(&merged(&jobs.all(), &results.all()), feeds));
-    let latency = Memo::new(move |_| latency_figure(&merged(&jobs.all(), &results.all())));
+    let latency = Memo::new(move |_| latency_figure(&merged(&jobs.all(), &results.all()), feeds));
     let saturation = Memo::new(move |_| {
         let rows = merged(&jobs.all(), &results.all());
         let p99 = concurrency::lines(&rows, |row| row.number("ttft_p99_ms").map(|v| (v, false)));
@@ -226,12 +226,7 @@ fn throughput_lines(rows: &[Row], feeds: Feeds) -> Vec<concurrency::Traffic> {
 
 fn throughput_figure(rows: &[Row], feeds: Feeds) -> Figure {
     let lines = throughput_lines(rows, feeds);
-    let latency = concurrency::lines(rows, |row| row.number("ttft_p99_ms").map(|v| (v, false)));
-    let found = lines.iter().find_map(|l| elbow(l).map(|e| (e, l.name.clone())));
-    let elbow = found.map(|(e, name)| {
-        let words = elbow_words(&e, &name, latency.iter().find(|l| l.name == name));
-        (e.concurrency, e.value, words)
-    });
+    let elbows = rings(&lines, &latencies(rows));
     concurrency::figure(
         &lines,
         &Options {
@@ -239,14 +234,18 @@ fn throughput_figure(rows: &[Row], feeds: Feeds) -> Figure {
             unit: "tok/s",
             metric: Some("output_tokens_per_second"),
             log: false,
-            elbow,
+            elbows,
             legend: false,
         },
     )
 }
 
-fn latency_figure(rows: &[Row]) -> Figure {
-    let lines = concurrency::lines(rows, |row| row.number("ttft_p99_ms").map(|v| (v, false)));
+fn latencies(rows: &[Row]) -> Vec<concurrency::Traffic> {
+    concurrency::lines(rows, |row| row.number("ttft_p99_ms").map(|v| (v, false)))
+}
+
+fn latency_figure(rows: &[Row], feeds: Feeds) -> Figure {
+    let lines = latencies(rows);
     concurrency::figure(
         &lines,
         &Options {
@@ -254,7 +253,7 @@ fn latency_figure(rows: &[Row]) -> Figure {
             unit: "ms",
             metric: Some("ttft_p99_ms"),
             log: true,
-            elbow: None,
+            elbows: rings_of_latency(&throughput_lines(rows, feeds), &lines),
             legend: false,
         },
     )
