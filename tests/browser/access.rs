@@ -5,7 +5,7 @@ use support::binaries::cache;
 use support::browser::{Browser, DESKTOP, PHONE, Window};
 
 use crate::measured::Measured;
-use crate::pages::{fits_the_window, visit};
+use crate::pages::{becomes, fits_the_window, visit};
 
 const JOB: &str = "main/sizing/fast/1/c4-isl64-osl8";
 
@@ -68,9 +68,48 @@ async fn axe_finds_nothing_in_light_and_dark_and_a_phone_shows_every_page() {
                 violations(&browser, &axe).await.into_iter().map(|v| format!("{scheme} {path}: {v}")),
             );
         }
+        if scheme == "phone" {
+            under_more(&browser).await;
+            stream_cut(&browser).await;
+        }
         browser.close().await;
     }
     assert_eq!(found, Vec::<String>::new());
+}
+
+/// On a phone what the bar and the rail have no room for is under More: search, theme, who is signed in.
+async fn under_more(browser: &Browser) {
+    visit(browser, "/").await;
+    let hidden = "return getComputedStyle(document.querySelector('.jump')).display";
+    becomes(browser, "the bar without search", hidden, json!("none")).await;
+    browser.click_css(".rail-more button").await;
+    for testid in ["jump", "theme", "rail-user"] {
+        let reachable = format!(
+            "const e = document.querySelector('[data-testid={testid}]'); const r = e.getBoundingClientRect(); \
+             const top = document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2); \
+             return r.width > 40 && r.height > 16 && e.contains(top)"
+        );
+        browser.until(&format!("{testid} to be reached"), &reachable).await;
+    }
+    fits_the_window(browser, "/ with More open").await;
+    browser.screenshot("more-phone").await;
+    browser.click("theme").await;
+    let theme = "return document.documentElement.dataset.theme";
+    browser.until("the other theme", &format!("return (() => {{ {theme} }})() === 'dark'")).await;
+    browser.click("theme").await;
+    browser.click("rail-user").await;
+    browser.see("sign-out").await;
+    browser.see("to-organization").await;
+}
+
+/// A broken stream is said in words on a phone too.
+async fn stream_cut(browser: &Browser) {
+    browser.devtools("Network.enable", json!({})).await;
+    let offline = json!({"offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1});
+    browser.devtools("Network.emulateNetworkConditions", offline).await;
+    let said = "const e = document.querySelector('[data-testid=live]'); return e.dataset.state === 'broken' && e.innerText.trim().startsWith('Reconnecting')";
+    browser.until("the break in words", said).await;
+    browser.screenshot("reconnecting-phone").await;
 }
 
 /// What axe finds on the page: rule and elements.
