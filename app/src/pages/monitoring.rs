@@ -1,4 +1,5 @@
-//! Monitoring: every running job with its last minute, one of them watched closely, and the jobs that wait.
+//! Monitoring: every running job with its last minute, one job (running, waiting or ended) watched
+//! closely, and the jobs that wait.
 
 use events::api::CancelStaleJobs;
 use events::first_page;
@@ -24,16 +25,32 @@ pub fn Monitoring() -> impl IntoView {
     let waiting = use_rows(|| {
         Some("/api/v_jobs?status=in.(pending,queued)&order=position.asc,ordinal.asc&limit=200".into())
     });
+    let ended = use_rows(|| Some(ended_request()));
     let topics = vec![format!("{path}:run+job+progress")];
     keep_live(running, topics.clone(), live::fold_job, |e| live::kind(e) == "job");
-    keep_live(waiting, topics, |_, _| false, |e| live::kind(e) == "job");
+    keep_live(waiting, topics.clone(), |_, _| false, |e| live::kind(e) == "job");
+    keep_live(
+        ended,
+        topics,
+        |_, _| false,
+        |e| matches!(e.event_type.as_str(), "job.completed" | "job.failed" | "job.cancelled"),
+    );
     let feeds = use_feeds(&path, "telemetry+progress");
     // The job of the address; else the first that runs, which stays until the reader chooses another.
     let address = Address::here();
     let chosen = Memo::new(move |_| address.query.with(|q| q.get("watch").map(str::to_owned)));
     let watched = Memo::new(move |before: Option<&Option<String>>| {
         let path = |row: &Row| row.text("job").strip_prefix("job/").map(str::to_owned);
-        chosen.get().or_else(|| before.cloned().flatten()).or_else(|| running.first().as_ref().and_then(path))
+        let newest = || {
+            // Where nothing runs, the job that ended last is shown: once it is known that nothing does.
+            running
+                .rows
+                .with(|rows| rows.as_ref().is_some_and(Vec::is_empty))
+                .then(|| ended.first())
+                .flatten()
+        };
+        let first = || running.first().or_else(newest);
+        chosen.get().or_else(|| before.cloned().flatten()).or_else(|| first().as_ref().and_then(path))
     });
     view! {
         <PageHead title=first_page::MONITORING.title meta=|| first_page::MONITORING.words.into_any()/>
@@ -43,7 +60,7 @@ pub fn Monitoring() -> impl IntoView {
                 {once_there(running, 3, || view! { <Empty words="Nothing runs at this moment."><a class="button" href="/projects">"Projects"</a></Empty> }.into_any(), move || view! { <Strips rows=running feeds/> }.into_any())}
             </section>
             {move || watched.get().map(|path| view! {
-                <Choice running waiting watched address/>
+                <Choice lists=[("Running", running), ("Waiting", waiting), ("Ended", ended)] watched address/>
                 <Watch path/>
             })}
             <section aria-labelledby="waiting">
@@ -64,7 +81,7 @@ pub fn Monitoring() -> impl IntoView {
                 </div>
                 {when_there(waiting, 2, || view! { <p class="meta one-line">"No job waits."</p> }.into_any(), |rows| {
                     let lines = rows.iter().map(|row| view! {
-                        <tr>
+                        <tr data-href=row.job_path() tabindex="-1">
                             <th scope="row" class="card-title"><a class="key" href=row.job_path()>{row.text("scenario_code")}</a></th>
                             <td class="card-figure" data-label="Status"><Status row=Signal::stored(row.clone())/></td>
                             <td class="card-figure" data-label="Run"><a class="key" href=row.run_path()>{row.run_key()}</a></td>
@@ -85,35 +102,54 @@ pub fn Monitoring() -> impl IntoView {
     .into_any()
 }
 
-/// Which job is watched.
+/// The jobs that ended last, of which telemetry and logs are still read.
+fn ended_request() -> String {
+    "/api/v_jobs?status=in.(completed,failed,cancelled)&attempt=gt.0&order=finished_at.desc.nullslast&limit=50".to_owned()
+}
+
+/// A job in words, and its path.
+fn choice(row: &Row) -> (String, String) {
+    let job = row.text("job");
+    let words = format!(
+        "{} / {} · {} on {}",
+        row.text("workload_code"),
+        row.text("run_number"),
+        row.text("scenario_code"),
+        row.text("hostname")
+    );
+    (job.strip_prefix("job/").unwrap_or(&job).to_owned(), words)
+}
+
+/// Which job is watched: any that runs, waits or has ended.
 #[component]
-fn Choice(running: Rows, waiting: Rows, watched: Memo<Option<String>>, address: Address) -> impl IntoView {
+fn Choice(
+    lists: [(&'static str, Rows); 3],
+    watched: Memo<Option<String>>,
+    address: Address,
+) -> impl IntoView {
     let options = move || {
-        let mut rows = running.all();
-        rows.extend(waiting.all());
-        let mut options: Vec<(String, String)> = rows
-            .iter()
-            .map(|row| {
-                let job = row.text("job");
-                let words = format!(
-                    "{} / {} · {} on {}",
-                    row.text("workload_code"),
-                    row.text("run_number"),
-                    row.text("scenario_code"),
-                    row.text("hostname")
-                );
-                (job.strip_prefix("job/").unwrap_or(&job).to_owned(), words)
-            })
-            .collect();
-        // The one that ended while it was watched stays in the list.
-        if let Some(path) = watched.get().filter(|path| !options.iter().any(|(p, _)| p == path)) {
-            options.insert(0, (path.clone(), path));
+        let mut seen: Vec<String> = Vec::new();
+        let mut groups: Vec<(&str, Vec<(String, String)>)> = Vec::new();
+        for (name, rows) in lists {
+            let mut jobs: Vec<(String, String)> = rows.all().iter().map(choice).collect();
+            // A job that changed its list between two answers stands in the first.
+            jobs.retain(|(path, _)| !seen.contains(path));
+            seen.extend(jobs.iter().map(|(path, _)| path.clone()));
+            groups.push((name, jobs));
         }
-        options
+        // The one of the address stays in the list, however long ago it ended.
+        if let Some(path) = watched.get().filter(|path| !seen.contains(path)) {
+            groups.insert(0, ("Shown", vec![(path.clone(), path)]));
+        }
+        groups
             .into_iter()
-            .map(|(path, words)| {
-                let selected = watched.with(|w| w.as_ref() == Some(&path));
-                view! { <option value=path selected=selected>{words}</option> }
+            .filter(|(_, jobs)| !jobs.is_empty())
+            .map(|(name, jobs)| {
+                let options = jobs.into_iter().map(|(path, words)| {
+                    let selected = watched.with(|w| w.as_ref() == Some(&path));
+                    view! { <option value=path selected=selected>{words}</option> }
+                });
+                view! { <optgroup label=name>{options.collect_view()}</optgroup> }
             })
             .collect_view()
     };
