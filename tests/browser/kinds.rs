@@ -103,6 +103,29 @@ async fn every_kind_of_workload_has_its_fields_and_is_launched_from_the_page() {
     let runs = "return location.pathname === '/projects/main/kinds' ? Array.from(document.querySelectorAll('[data-testid=run] [data-status]')).map(s => s.dataset.status) : null";
     becomes(&browser, "both runs completed", runs, json!(["completed", "completed"])).await;
 
+    // Each result is headed by what its tool measures, with every other figure of the tool below.
+    let results = admin.rows("/api/v_benchmark_results?project_code=eq.kinds&order=position").await;
+    for (row, name, heads, own) in [
+        (&results[0], "job-vlm", ["output_tokens_per_second", "ttft_p50_ms"], "image"),
+        (&results[1], "job-asr", ["audio_seconds_per_second", "wer_avg"], "rtf"),
+    ] {
+        let path = row["job"].as_str().expect("a job").trim_start_matches("job/").to_owned();
+        visit(&browser, &format!("/projects/{path}")).await;
+        for metric in heads {
+            let value = row[metric].as_f64().expect("a figure");
+            let figure = format!(
+                "const e = document.querySelector('[data-testid=headline-{metric}] [data-testid=figure]'); \
+                 return !!e && Math.abs(+e.dataset.value - {value}) <= 1e-6 * Math.abs({value})"
+            );
+            browser.until(metric, &figure).await;
+        }
+        let figures = format!(
+            "return Array.from(document.querySelectorAll('[data-testid=own-figure]')).some(f => f.dataset.column.startsWith('{own}') && isFinite(f.dataset.value))"
+        );
+        browser.until(&format!("{own} among the figures of the tool"), &figures).await;
+        browser.screenshot(name).await;
+    }
+
     // InferenceX, added to the project and executed from its card there.
     visit(&browser, "/projects/new?project=kinds").await;
     set(&browser, 0, "tool", "inferencex").await;
@@ -155,6 +178,19 @@ async fn fields(browser: &Browser) {
         let open =
             format!("return document.querySelector('[data-testid=arg-{own}]')?.closest('details') === null");
         browser.until(&format!("{own} in the open"), &open).await;
+        // A list that is closed takes no other word; what is no value is said, and stays to be mended.
+        if tool == "metrumbench-vlm" {
+            let other =
+                "return document.querySelector('[data-testid=chips-image-details] .chip-input') === null";
+            becomes(browser, "a closed list", other, json!(true)).await;
+        }
+        if tool == "kv-cache-offload" {
+            let field = "document.querySelector('[data-testid=chips-rounds] .chip-input')";
+            set_field(browser, field, "rounds", "2").await;
+            let said = "return document.querySelector('[data-testid=refused-rounds]').textContent.includes('at least 5')";
+            becomes(browser, "why it was not taken", said, json!(true)).await;
+            becomes(browser, "what was typed", &format!("return {field}.value"), json!("2")).await;
+        }
     }
     browser.click_css("[data-value='512x512']").await;
     let codes = "return Array.from(document.querySelectorAll('[data-testid=scenarios] th[scope=row]')).map(t => t.textContent)";

@@ -7,6 +7,17 @@ use crate::format::counted;
 use crate::row::Row;
 
 impl Draft {
+    /// The server that is chosen; where that is not there (any more), one that is online, or any.
+    pub fn settle_on<'s>(&mut self, servers: &'s [Row]) -> Option<&'s Row> {
+        let chosen = servers.iter().find(|s| s.text("server") == self.server);
+        let found =
+            chosen.or_else(|| servers.iter().find(|s| s.text("state") == "online")).or(servers.first());
+        if let Some(server) = found.filter(|_| chosen.is_none()) {
+            self.server = server.text("server");
+        }
+        found
+    }
+
     /// Chooses what is sensible on a server: a model of the tool's kind that it has, and a framework it can start.
     pub fn suit(&mut self, server: Option<&Row>, models: &[Row], frameworks: &[Row], tools: &[Row]) {
         let has = |row: &Row, list: &str, code: &str| row.list(list).iter().any(|c| c == code);
@@ -170,6 +181,23 @@ mod tests {
 
     fn row(value: Value) -> Row {
         serde_json::from_value(value).expect("a row")
+    }
+
+    #[test]
+    fn each_workload_keeps_its_own_server_while_that_is_there() {
+        let servers = [
+            row(json!({"server": "server/o/a/h1", "state": "offline"})),
+            row(json!({"server": "server/o/a/h2", "state": "online"})),
+        ];
+        let mut fresh = Draft::default();
+        assert!(fresh.settle_on(&servers).is_some());
+        assert_eq!(fresh.server, "server/o/a/h2");
+        let mut chosen = Draft { server: "server/o/a/h1".into(), ..Draft::default() };
+        chosen.settle_on(&servers);
+        assert_eq!(chosen.server, "server/o/a/h1");
+        chosen.settle_on(&servers[1..]);
+        assert_eq!(chosen.server, "server/o/a/h2");
+        assert!(fresh.settle_on(&[]).is_none());
     }
 
     #[test]

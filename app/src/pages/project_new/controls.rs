@@ -73,8 +73,12 @@ pub(super) fn Chips<T>(
     usual: Vec<T>,
     set: Signal<BTreeSet<T>>,
     toggle: impl Fn(&T) + Copy + Send + Sync + 'static,
-    /// Reads another value that is typed; nothing for what is none.
-    another: fn(&str) -> Option<T>,
+    /// Reads another value that is typed; nothing for what is none. Without it these are all there are.
+    #[prop(optional)]
+    another: Option<fn(&str) -> Option<T>>,
+    /// What is said of a value that is none.
+    #[prop(optional)]
+    none: &'static str,
 ) -> impl IntoView
 where
     T: Ord + Clone + Display + Send + Sync + 'static,
@@ -85,6 +89,7 @@ where
         values.dedup();
         values
     });
+    let (typed, refused) = (RwSignal::new(String::new()), RwSignal::new(None::<String>));
     let chip = move |value: T| {
         let (text, has) = (value.to_string(), value.clone());
         view! {
@@ -101,22 +106,33 @@ where
                 <For each=move || shown.get() key=ToString::to_string let:value>
                     {chip(value)}
                 </For>
-                <input
-                    class="chip-input"
-                    placeholder="+"
-                    aria-label=format!("Another value of {label}")
-                    on:change=move |event| {
-                        if let Some(value) = another(event_target_value(&event).trim())
-                            && !set.with_untracked(|s| s.contains(&value))
-                        {
-                            toggle(&value);
+                {another.map(|another| view! {
+                    <input
+                        class="chip-input"
+                        placeholder="+"
+                        aria-label=format!("Another value of {label}")
+                        prop:value=move || typed.get()
+                        on:change=move |event| {
+                            let text = event_target_value(&event).trim().to_owned();
+                            match another(&text) {
+                                Some(value) => {
+                                    if !set.with_untracked(|s| s.contains(&value)) {
+                                        toggle(&value);
+                                    }
+                                    refused.set(None);
+                                    // Set even where it is empty already: the field holds what was typed.
+                                    typed.set(String::new());
+                                }
+                                None => {
+                                    refused.set((!text.is_empty()).then(|| format!("“{text}” was not taken: {none}.")));
+                                    typed.set(text);
+                                }
+                            }
                         }
-                        if let Some(input) = event.target().map(wasm_bindgen::JsCast::unchecked_into::<web_sys::HtmlInputElement>) {
-                            input.set_value("");
-                        }
-                    }
-                />
+                    />
+                })}
             </div>
+            <small role="alert" data-testid=format!("refused-{name}")>{move || refused.get()}</small>
         </fieldset>
     }
     .into_any()

@@ -55,6 +55,8 @@ pub struct Draft {
     pub build_profile: String,
     /// Keep one model server for all jobs of a run.
     pub keep_server: bool,
+    /// The server that it is checked for and executed on, by its stream; empty until one is known.
+    pub server: String,
 }
 
 impl Default for Draft {
@@ -81,6 +83,7 @@ impl Default for Draft {
             streaming: true,
             build_profile: String::new(),
             keep_server: false,
+            server: String::new(),
         }
     }
 }
@@ -287,6 +290,7 @@ impl Draft {
             streaming: scenarios.p_streaming.unwrap_or(true),
             build_profile: text(&input.p_build_profile),
             keep_server: input.p_keep_server,
+            server: String::new(),
         }
     }
 
@@ -310,7 +314,8 @@ impl Draft {
         };
         match serde_json::from_value::<WorkloadInput>(Value::Object(fields)) {
             Ok(input) => {
-                *self = Self::of_input(&input);
+                let server = std::mem::take(&mut self.server);
+                *self = Self { server, ..Self::of_input(&input) };
                 true
             }
             Err(_) => false,
@@ -356,6 +361,7 @@ impl Draft {
             streaming: scenarios.first().is_none_or(|s| s.value("streaming").is_none() || s.is("streaming")),
             build_profile: workload.text("build_profile"),
             keep_server: workload.is("keep_server"),
+            server: String::new(),
         }
     }
 }

@@ -15,7 +15,6 @@ use crate::browser::{store, stored};
 struct Typed {
     name: String,
     visibility: ProjectVisibility,
-    server: String,
     workloads: Vec<Draft>,
 }
 
@@ -69,7 +68,6 @@ impl Kept {
         Typed {
             name: form.name.get(),
             visibility: form.visibility.get(),
-            server: form.server.get(),
             workloads: form.cards.with(|cards| cards.iter().map(|c| c.draft.get()).collect()),
         }
     }
@@ -77,7 +75,6 @@ impl Kept {
     fn fill(self, typed: Typed) {
         self.form.name.set(typed.name);
         self.form.visibility.set(typed.visibility);
-        self.form.server.set(typed.server);
         // Cards of their own: one with the number of another would be taken for it, and show what that one holds.
         let first = self.form.cards.with_untracked(|c| c.iter().map(|c| c.id).max().unwrap_or(0)) + 1;
         let cards =
@@ -113,10 +110,8 @@ impl Kept {
         self.fill(Typed {
             name: self.form.existing.map(|code| code.get_value()).unwrap_or_default(),
             visibility: ProjectVisibility::Organization,
-            server: String::new(),
             workloads: vec![Draft::default()],
         });
-        self.form.server.notify();
     }
 }
 

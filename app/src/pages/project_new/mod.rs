@@ -36,7 +36,6 @@ use crate::state::query::Query;
 struct Form {
     name: RwSignal<String>,
     visibility: RwSignal<ProjectVisibility>,
-    server: RwSignal<String>,
     /// The workloads, in their order.
     cards: RwSignal<Vec<Card>>,
     /// The workload whose readiness, commands and scenarios are shown.
@@ -124,7 +123,6 @@ pub fn NewProject() -> impl IntoView {
     let form = Form {
         name: RwSignal::new(existing.clone().unwrap_or_default()),
         visibility: RwSignal::new(ProjectVisibility::Organization),
-        server: RwSignal::new(String::new()),
         cards: RwSignal::new(vec![Card::new(1, Draft::default())]),
         active: RwSignal::new(1),
         busy: RwSignal::new(false),
@@ -165,15 +163,11 @@ pub fn NewProject() -> impl IntoView {
         ) else {
             return;
         };
-        let gone = form.server.with_untracked(|s| !servers.iter().any(|row| row.text("server") == *s));
-        if gone && let Some(server) = servers.iter().find(|s| s.text("state") == "online").or(servers.first())
-        {
-            form.server.set(server.text("server"));
-        }
-        let chosen = form.server.get_untracked();
-        let server = servers.iter().find(|s| s.text("server") == chosen);
         for card in form.cards.get() {
-            card.draft.update(|draft| draft.suit(server, &models, &frameworks, &tools));
+            card.draft.update(|draft| {
+                let server = draft.settle_on(&servers);
+                draft.suit(server, &models, &frameworks, &tools);
+            });
         }
         kept.begin();
     });
@@ -204,7 +198,7 @@ pub fn NewProject() -> impl IntoView {
             <div class="span-4 sticky-side stack">
                 {move || shown.get().map(|card| view! {
                     <readiness::ReadinessPanel form card choices servers/>
-                    <readiness::Scenarios form card servers/>
+                    <readiness::Scenarios card servers/>
                 })}
                 <save::Actions form servers kept/>
             </div>

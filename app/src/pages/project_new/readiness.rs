@@ -17,10 +17,10 @@ use crate::state::estimate::{Estimate, estimate};
 use crate::state::filters::percent;
 
 /// Asks for readiness a moment after the last change.
-pub(super) fn check_while_typing(form: Form, card: Card, servers: Rows) {
+pub(super) fn check_while_typing(card: Card, servers: Rows) {
     let question = Memo::new(move |_| {
         let input = card.draft.with(|d| d.input().ok())?;
-        let server = form.server.get();
+        let server = card.draft.with(|d| d.server.clone());
         let row = servers.rows.with(|r| r.iter().flatten().find(|s| s.text("server") == server).cloned());
         Some(CheckReadiness {
             p_workload: input,
@@ -121,7 +121,7 @@ pub(super) fn ReadinessPanel(form: Form, card: Card, choices: Choices, servers: 
     let heading = NodeRef::<leptos::html::H2>::new();
     // A cure that is a button changes the form; the button goes with its check, and the focus to the heading.
     let set = Callback::new(move |(field, value): (String, Option<Value>)| {
-        choices.change(card, form, servers, |draft| {
+        choices.change(card, servers, |draft| {
             draft.set(&field, value);
         });
         if let Some(heading) = heading.get_untracked() {
@@ -172,14 +172,9 @@ pub(super) fn ReadinessPanel(form: Form, card: Card, choices: Choices, servers: 
 }
 
 /// What a run will take, from what ran before on the same server.
-fn use_estimate(
-    form: Form,
-    card: Card,
-    servers: Rows,
-    rolled: Memo<Vec<ScenarioSpec>>,
-) -> Memo<Option<Estimate>> {
+fn use_estimate(card: Card, servers: Rows, rolled: Memo<Vec<ScenarioSpec>>) -> Memo<Option<Estimate>> {
     let request = Memo::new(move |_| {
-        let chosen = form.server.get();
+        let chosen = card.draft.with(|d| d.server.clone());
         let server =
             servers.rows.with(|r| r.iter().flatten().find(|s| s.text("server") == chosen).cloned())?;
         card.draft.with(|d| {
@@ -212,11 +207,11 @@ fn estimate_words(found: &Estimate) -> String {
 }
 
 #[component]
-pub(super) fn Scenarios(form: Form, card: Card, servers: Rows) -> impl IntoView {
+pub(super) fn Scenarios(card: Card, servers: Rows) -> impl IntoView {
     let rolled = Memo::new(move |_| {
         card.draft.with(|d| d.input().map(|i| i.p_scenarios.roll_out(d.tool())).unwrap_or_default())
     });
-    let estimate = use_estimate(form, card, servers, rolled);
+    let estimate = use_estimate(card, servers, rolled);
     // The axes that have several values, multiplied.
     let product = move || {
         let input = card.draft.with(|d| d.input().map(|i| i.p_scenarios)).ok()?;

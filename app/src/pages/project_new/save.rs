@@ -12,7 +12,6 @@ use crate::browser::api::{self, Trouble};
 use crate::browser::page::Page;
 use crate::browser::remote::Rows;
 use crate::browser::route::{NavigateOptions, use_navigate};
-use crate::row::Row;
 
 /// What came of saving.
 enum Outcome {
@@ -51,11 +50,9 @@ pub(super) fn Actions(form: Form, servers: Rows, kept: Kept) -> impl IntoView {
         save_trouble.set(None);
         let navigate = navigate.clone();
         let org = org.get_value();
-        let chosen = form.server.get_untracked();
-        let server =
-            servers.rows.with_untracked(|r| r.iter().flatten().find(|s| s.text("server") == chosen).cloned());
+        let on = if execute { chosen_servers(form, servers) } else { None };
         spawn_local(async move {
-            let outcome = store(form, page, execute.then_some(server).flatten()).await;
+            let outcome = store(form, page, on).await;
             form.busy.try_set(false);
             if !matches!(outcome, Outcome::Refused(_)) {
                 kept.forget();
@@ -125,6 +122,17 @@ pub(super) fn Actions(form: Form, servers: Rows, kept: Kept) -> impl IntoView {
     .into_any()
 }
 
+/// The server of each workload, in their order; nothing where one is not there.
+fn chosen_servers(form: Form, servers: Rows) -> Option<Vec<ExecuteOn>> {
+    let all = servers.rows.get_untracked()?;
+    let of = |card: super::Card| {
+        let chosen = card.draft.with_untracked(|d| d.server.clone());
+        let server = all.iter().find(|s| s.text("server") == chosen)?;
+        Some(ExecuteOn { p_config_code: server.text("config_code"), p_hostname: server.text("hostname") })
+    };
+    form.cards.get_untracked().into_iter().map(of).collect()
+}
+
 fn inputs(form: Form) -> Result<Vec<WorkloadInput>, Trouble> {
     let cards = form.cards.get_untracked();
     let read = |card: super::Card| {
@@ -139,8 +147,8 @@ fn word(reply: &CommandReply, key: &str) -> Option<String> {
     reply.keys.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// Saves; starts a run of every workload where a server is given.
-async fn store(form: Form, page: Page, server: Option<Row>) -> Outcome {
+/// Saves; where servers are given, one a workload, starts a run of each workload on its own.
+async fn store(form: Form, page: Page, servers: Option<Vec<ExecuteOn>>) -> Outcome {
     let inputs = match inputs(form) {
         Ok(inputs) => inputs,
         Err(trouble) => return Outcome::Refused(trouble),
@@ -157,10 +165,7 @@ async fn store(form: Form, page: Page, server: Option<Row>) -> Outcome {
             p_visibility: form.visibility.get_untracked(),
             p_workloads: inputs,
             // One workload is saved and executed as one; of several each run is started by itself.
-            p_execute: server.as_ref().filter(|_| one).map(|server| ExecuteOn {
-                p_config_code: server.text("config_code"),
-                p_hostname: server.text("hostname"),
-            }),
+            p_execute: servers.as_ref().filter(|_| one).and_then(|servers| servers.first().cloned()),
         };
         api::command("create_project", &arguments).await
     };
@@ -180,14 +185,15 @@ async fn store(form: Form, page: Page, server: Option<Row>) -> Outcome {
     if let Some(path) = workloads.first().and_then(|workload| run_path(workload, &reply)) {
         return Outcome::Done(path);
     }
-    let Some(server) = server else { return Outcome::Done(project) };
+    let Some(servers) = servers else { return Outcome::Done(project) };
     let mut path = project.clone();
-    for workload in &workloads {
+    // The codes of the workloads come in the order in which they were sent.
+    for (workload, server) in workloads.iter().zip(servers) {
         let arguments = StartRun {
             p_project_code: project.clone(),
             p_workload_code: workload.clone(),
-            p_config_code: server.text("config_code"),
-            p_hostname: server.text("hostname"),
+            p_config_code: server.p_config_code,
+            p_hostname: server.p_hostname,
             p_scenario_codes: None,
         };
         match api::command("start_run", &arguments).await {

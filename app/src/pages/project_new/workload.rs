@@ -42,13 +42,12 @@ pub(super) struct Choices {
 
 impl Choices {
     /// Changes a draft, and then what no longer goes with it.
-    pub(super) fn change(self, card: Card, form: Form, servers: Rows, change: impl FnOnce(&mut Draft)) {
+    pub(super) fn change(self, card: Card, servers: Rows, change: impl FnOnce(&mut Draft)) {
         let rows = |rows: Rows| rows.rows.get_untracked().unwrap_or_default();
-        let chosen = form.server.get_untracked();
         let servers = rows(servers);
-        let server = servers.iter().find(|s| s.text("server") == chosen);
         card.draft.update(|draft| {
             change(draft);
+            let server = draft.settle_on(&servers);
             draft.suit(server, &rows(self.models), &rows(self.frameworks), &rows(self.tools));
         });
     }
@@ -57,7 +56,7 @@ impl Choices {
 #[component]
 pub(super) fn Workload(form: Form, card: Card, choices: Choices, servers: Rows) -> impl IntoView {
     let draft = card.draft;
-    check_while_typing(form, card, servers);
+    check_while_typing(card, servers);
     let place = move || form.cards.with(|cards| cards.iter().position(|c| c.id == card.id).unwrap_or(0) + 1);
     let several = move || form.cards.with(|cards| cards.len() > 1);
     let id = format!("workload-{}", card.id);
@@ -95,9 +94,9 @@ pub(super) fn Workload(form: Form, card: Card, choices: Choices, servers: Rows) 
                     </div>
                 })}
             </div>
-            <Kinds form card choices servers/>
+            <Kinds card choices servers/>
             <div class="form-grid">
-                <Served form card choices servers/>
+                <Served card choices servers/>
                 <Sent card choices/>
                 <ToolFields card tools=choices.tools own=true/>
                 <InForce card choices/>
@@ -126,7 +125,7 @@ pub(super) fn Workload(form: Form, card: Card, choices: Choices, servers: Rows) 
 
 /// What is served, by what, where.
 #[component]
-fn Served(form: Form, card: Card, choices: Choices, servers: Rows) -> impl IntoView {
+fn Served(card: Card, choices: Choices, servers: Rows) -> impl IntoView {
     let draft = card.draft;
     let Choices { models, frameworks, tools, sets, .. } = choices;
     let same = |list: Vec<String>| list.into_iter().map(|c| (c.clone(), c)).collect::<Vec<_>>();
@@ -169,7 +168,7 @@ fn Served(form: Form, card: Card, choices: Choices, servers: Rows) -> impl IntoV
         servers.all().iter().map(|s| (s.text("server"), server_words(s))).collect::<Vec<_>>()
     });
     let change_framework = move |code: String| {
-        choices.change(card, form, servers, |d| {
+        choices.change(card, servers, |d| {
             d.framework = code;
             d.version.clear();
             d.build_profile.clear();
@@ -181,7 +180,7 @@ fn Served(form: Form, card: Card, choices: Choices, servers: Rows) -> impl IntoV
         {select("framework", "Framework", "span-2 half", move || draft.with(|d| d.framework.clone()), move || same(framework_codes.get()), change_framework)}
         {select("framework-version", "Version", "span-2 half", move || draft.with(|d| d.version.clone()), move || same(version_codes.get()), move |v| draft.update(|d| d.version = v))}
         {suggested("quantization", format!("formats-{}", card.id), "Quantization", "as published", move || draft.with(|d| d.quantization.clone()), formats, move |v| draft.update(|d| v.trim().clone_into(&mut d.quantization)))}
-        {select("server", "Server", "span-5", move || form.server.get(), move || machines.get(), move |v| form.server.set(v))}
+        {select("server", "Server", "span-5", move || draft.with(|d| d.server.clone()), move || machines.get(), move |v| draft.update(|d| d.server = v))}
         {select("engine-args-set", "Engine args set", "span-7", move || draft.with(|d| d.engine_args_set.clone()), move || set_words.get(), move |v| draft.update(|d| d.engine_args_set = v))}
         <Show when=move || builds.with(|b| !b.is_empty())>
             {select("build-profile", "Build profile", "span-5 half", move || draft.with(|d| d.build_profile.clone()), move || builds.get(), move |v| draft.update(|d| d.build_profile = v))}
@@ -268,22 +267,22 @@ fn Matrix(card: Card) -> impl IntoView {
     let words = |list: &[&str]| list.iter().map(|w| (*w).to_owned()).collect::<Vec<String>>();
     view! {
         <div class="matrix">
-            <Chips label="Concurrency" name="concurrency" usual=CONCURRENCY.to_vec() set=Signal::derive(move || draft.with(|d| d.concurrency.clone())) toggle=move |v: &u32| draft.update(|d| flip(&mut d.concurrency, v)) another=number/>
+            <Chips label="Concurrency" name="concurrency" usual=CONCURRENCY.to_vec() set=Signal::derive(move || draft.with(|d| d.concurrency.clone())) toggle=move |v: &u32| draft.update(|d| flip(&mut d.concurrency, v)) another=number none="only a whole number above 0"/>
             <Show when=move || axes.get().lengths>
-                <Chips label="Input tokens, ISL" name="isl" usual=ISL.to_vec() set=Signal::derive(move || draft.with(|d| d.isl.clone())) toggle=move |v: &u32| draft.update(|d| flip(&mut d.isl, v)) another=number/>
-                <Chips label="Output tokens, OSL" name="osl" usual=OSL.to_vec() set=Signal::derive(move || draft.with(|d| d.osl.clone())) toggle=move |v: &u32| draft.update(|d| flip(&mut d.osl, v)) another=number/>
+                <Chips label="Input tokens, ISL" name="isl" usual=ISL.to_vec() set=Signal::derive(move || draft.with(|d| d.isl.clone())) toggle=move |v: &u32| draft.update(|d| flip(&mut d.isl, v)) another=number none="only a whole number above 0"/>
+                <Chips label="Output tokens, OSL" name="osl" usual=OSL.to_vec() set=Signal::derive(move || draft.with(|d| d.osl.clone())) toggle=move |v: &u32| draft.update(|d| flip(&mut d.osl, v)) another=number none="only a whole number above 0"/>
             </Show>
             <Show when=move || axes.get().num_rounds>
-                <Chips label="Rounds" name="rounds" usual=ROUNDS.to_vec() set=Signal::derive(move || draft.with(|d| d.rounds.clone())) toggle=move |v: &u32| draft.update(|d| flip(&mut d.rounds, v)) another=rounds/>
+                <Chips label="Rounds" name="rounds" usual=ROUNDS.to_vec() set=Signal::derive(move || draft.with(|d| d.rounds.clone())) toggle=move |v: &u32| draft.update(|d| flip(&mut d.rounds, v)) another=rounds none="conversations of at least 5 rounds are replayed"/>
             </Show>
             <Show when=move || axes.get().num_images_batch>
-                <Chips label="Images per request" name="images" usual=IMAGES.to_vec() set=Signal::derive(move || draft.with(|d| d.images.clone())) toggle=move |v: &u32| draft.update(|d| flip(&mut d.images, v)) another=number/>
+                <Chips label="Images per request" name="images" usual=IMAGES.to_vec() set=Signal::derive(move || draft.with(|d| d.images.clone())) toggle=move |v: &u32| draft.update(|d| flip(&mut d.images, v)) another=number none="only a whole number above 0"/>
             </Show>
             <Show when=move || axes.get().image_size>
-                <Chips label="Image size" name="image-sizes" usual=words(&IMAGE_SIZES) set=Signal::derive(move || draft.with(|d| d.image_sizes.clone())) toggle=move |v: &String| draft.update(|d| flip(&mut d.image_sizes, v)) another=size/>
+                <Chips label="Image size" name="image-sizes" usual=words(&IMAGE_SIZES) set=Signal::derive(move || draft.with(|d| d.image_sizes.clone())) toggle=move |v: &String| draft.update(|d| flip(&mut d.image_sizes, v)) another=size none="an image size is WIDTHxHEIGHT in pixels, such as 1024x768"/>
             </Show>
             <Show when=move || axes.get().image_detail>
-                <Chips label="Image detail" name="image-details" usual=words(IMAGE_DETAILS) set=Signal::derive(move || draft.with(|d| d.image_details.clone())) toggle=move |v: &String| draft.update(|d| flip(&mut d.image_details, v)) another=detail/>
+                <Chips label="Image detail" name="image-details" usual=words(IMAGE_DETAILS) set=Signal::derive(move || draft.with(|d| d.image_details.clone())) toggle=move |v: &String| draft.update(|d| flip(&mut d.image_details, v)) />
             </Show>
         </div>
     }
@@ -303,10 +302,6 @@ fn size(text: &str) -> Option<String> {
     image_size(text).map(|_| text.to_owned())
 }
 
-fn detail(text: &str) -> Option<String> {
-    IMAGE_DETAILS.contains(&text).then(|| text.to_owned())
-}
-
 fn server_words(server: &Row) -> String {
     let gpus = match (server.whole("gpu_count"), server.maybe_text("gpu_name")) {
         (Some(n), Some(name)) if n > 0 => format!("{n} × {name}"),
@@ -317,10 +312,10 @@ fn server_words(server: &Row) -> String {
 
 /// The kind of workload: it decides the tool, and with it what else there is to choose.
 #[component]
-fn Kinds(form: Form, card: Card, choices: Choices, servers: Rows) -> impl IntoView {
+fn Kinds(card: Card, choices: Choices, servers: Rows) -> impl IntoView {
     let now = Memo::new(move |_| card.draft.with(|d| d.tool().kind()));
     let choose = move |tool: ToolCode| {
-        choices.change(card, form, servers, |d| {
+        choices.change(card, servers, |d| {
             d.change_tool(tool);
             d.engine_args_set.clear();
         });
