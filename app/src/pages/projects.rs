@@ -3,15 +3,17 @@
 use events::first_page;
 use leptos::prelude::*;
 
+use crate::browser::address::Address;
 use crate::browser::now_ms;
 use crate::browser::page::Page;
-use crate::browser::remote::{keep_live, use_rows};
+use crate::browser::remote::{Rows, keep_live, use_rows};
 use crate::browser::route::use_location;
-use crate::format::{ABSENT, maybe_count, moment};
-use crate::parts::PageHead;
+use crate::format::{ABSENT, full, maybe_count, moment, significant};
 use crate::parts::states::{Empty, when_there};
+use crate::parts::{PageHead, SortHead, tables};
 use crate::row::Row;
 use crate::state::live;
+use crate::state::order::Order;
 use crate::state::query::Query;
 
 /// The list of projects.
@@ -20,12 +22,10 @@ pub fn Projects() -> impl IntoView {
     let page = Page::expect();
     let location = use_location();
     let find = Memo::new(move |_| location.search.with(|s| Query::parse(s).get("q").map(str::to_owned)));
-    let projects = use_rows(|| {
-        Some(
-            "/api/v_projects?archived=is.false&order=last_run_at.desc.nullslast,position.desc&limit=500"
-                .into(),
-        )
-    });
+    let address = Address::here();
+    let order = Memo::new(move |_| address.query.with(|query| Order::read(query, &SORTED)));
+    let projects = use_rows(move || Some(request(order.get().as_ref())));
+    let best = use_rows(|| Some(BEST.to_owned()));
     let org = page.org_now();
     if !org.is_empty() {
         keep_live(
@@ -61,14 +61,37 @@ pub fn Projects() -> impl IntoView {
             move |list| {
                 let find = find.get().unwrap_or_default().to_lowercase();
                 let found = |r: &Row| r.text("project_code").contains(&find) || r.text("name").to_lowercase().contains(&find);
-                table(&list.into_iter().filter(|r| find.is_empty() || found(r)).collect::<Vec<_>>())
+                let list: Vec<Row> = list.into_iter().filter(|r| find.is_empty() || found(r)).collect();
+                table(&list, best, order, address)
             },
         )}
     }
     .into_any()
 }
 
-fn table(list: &[Row]) -> AnyView {
+/// The best of each project: its entry of the leaderboard with the highest throughput, real and not doubted.
+const BEST: &str = "/api/v_leaderboard?category=eq.throughput&simulated=is.false&select=project_code,job,value,runs&limit=5000";
+
+/// The columns that the list can be sorted by.
+const SORTED: [&str; 5] = ["project_code", "workloads", "runs", "last_run_at", "created_at"];
+
+fn request(order: Option<&Order>) -> String {
+    let by = match order {
+        Some(order) => format!("{}.{}.nullslast", order.key, if order.descending { "desc" } else { "asc" }),
+        None => "last_run_at.desc.nullslast".to_owned(),
+    };
+    format!("/api/v_projects?archived=is.false&order={by},position.desc&limit=500")
+}
+
+/// The highest value of a project, and the job behind it: the newest of its runs.
+fn best_of(best: &[Row], project: &str) -> Option<(f64, i64, String)> {
+    best.iter()
+        .filter(|row| row.text("project_code") == project)
+        .filter_map(|row| Some((row.number("value")?, row.whole("runs").unwrap_or(1), row.text("job"))))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+fn table(list: &[Row], best: Rows, order: Memo<Option<Order>>, address: Address) -> AnyView {
     let now = now_ms();
     let lines = list.iter().map(|row| {
         let status = row.maybe_text("last_run_status").map(|status| {
@@ -76,6 +99,20 @@ fn table(list: &[Row]) -> AnyView {
             run.set("status", status);
             view! { <crate::parts::Status row=Signal::stored(run)/> }
         });
+        let code = row.text("project_code");
+        let figure = move || {
+            let (value, runs, job) = best.rows.with(|rows| best_of(rows.as_deref()?, &code))?;
+            let title = match runs {
+                1 => format!("{}: show what made this number", full(value)),
+                _ => format!("{}: the mean of {runs} runs; show what made the newest", full(value)),
+            };
+            let href = tables::proof_href(&job, "output_tokens_per_second");
+            Some(view! { <a href=href data-noscroll="" data-testid="best" data-value=full(value) title=title>{significant(value)}</a> })
+        };
+        let figure = move || match figure() {
+            Some(figure) => figure.into_any(),
+            None => view! { <span class="quiet" title="nothing is ranked by throughput here: no real run that nobody doubts">{ABSENT}</span> }.into_any(),
+        };
         view! {
             <tr data-testid="project" data-code=row.text("project_code") data-href=row.project_path() tabindex="-1">
                 <th scope="row" class="card-title"><a class="key strong" href=row.project_path()>{row.text("project_code")}</a></th>
@@ -83,6 +120,7 @@ fn table(list: &[Row]) -> AnyView {
                 <td class="card-figure" data-label="Visible to">{visible_to(&row.text("visibility"))}</td>
                 <td class="number card-figure" data-label="Workloads">{maybe_count(row.whole("workloads"))}</td>
                 <td class="number">{maybe_count(row.whole("runs"))}</td>
+                <td class="number" data-label="Best ↑" data-unit="tok/s">{figure}</td>
                 <td class="card-figure" data-label="Last run">{status}</td>
                 <td class="number">{row.millis("last_run_at").map_or_else(|| ABSENT.to_owned(), |at| moment(at, now))}</td>
                 <td class="number">{row.millis("created_at").map_or_else(|| ABSENT.to_owned(), |at| moment(at, now))}</td>
@@ -96,14 +134,15 @@ fn table(list: &[Row]) -> AnyView {
                 <caption class="visually-hidden">"Projects"</caption>
                 <thead>
                     <tr>
-                        <th scope="col">"Project"</th>
+                        <SortHead address order key="project_code" label="Project"/>
                         <th scope="col">"Name"</th>
                         <th scope="col">"Visible to"</th>
-                        <th scope="col" class="number">"Workloads"</th>
-                        <th scope="col" class="number">"Runs"</th>
+                        <SortHead address order key="workloads" label="Workloads" class="number"/>
+                        <SortHead address order key="runs" label="Runs" class="number"/>
+                        <th scope="col" class="number" title="the highest output throughput of the leaderboard">"Best\u{a0}↑ "<span class="unit">"tok/s"</span></th>
                         <th scope="col">"Last run"</th>
-                        <th scope="col" class="number">"Started "<span class="unit">"UTC"</span></th>
-                        <th scope="col" class="number">"Created "<span class="unit">"UTC"</span></th>
+                        <SortHead address order key="last_run_at" label="Last started" unit="UTC" class="number"/>
+                        <SortHead address order key="created_at" label="Created" unit="UTC" class="number"/>
                     </tr>
                 </thead>
                 <tbody>{lines.collect_view()}</tbody>
@@ -120,5 +159,29 @@ pub fn visible_to(visibility: &str) -> &'static str {
         "private" => "me",
         "public" => "everyone",
         _ => "organization",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_best_of_a_project_is_its_highest_and_of_no_other() {
+        let row = |project: &str, value: f64, job: &str| -> Row {
+            let row = json!({"project_code": project, "value": value, "runs": 2, "job": job});
+            serde_json::from_value(row).expect("a row")
+        };
+        let rows = [row("a", 10.0, "job/1"), row("b", 99.0, "job/2"), row("a", 20.0, "job/3")];
+        assert_eq!(best_of(&rows, "a"), Some((20.0, 2, "job/3".to_owned())));
+        assert_eq!(best_of(&rows, "c"), None);
+    }
+
+    #[test]
+    fn the_order_is_asked_of_the_view() {
+        let order = Order { key: "runs".to_owned(), descending: true };
+        assert!(request(Some(&order)).contains("&order=runs.desc.nullslast,position.desc&"));
+        assert!(request(None).contains("&order=last_run_at.desc.nullslast,position.desc&"));
     }
 }

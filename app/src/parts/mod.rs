@@ -9,6 +9,7 @@ mod export_menu;
 mod filter_chips;
 pub mod row_html;
 mod saved_views;
+mod sort_head;
 pub mod states;
 pub mod tables;
 
@@ -20,6 +21,7 @@ pub use copy_menu::{Copied, CopyMenu};
 pub use export_menu::ExportMenu;
 pub use filter_chips::{ChosenFilters, FilterChips, Filtered};
 pub use saved_views::SavedViews;
+pub use sort_head::SortHead;
 
 use crate::browser::focus_quietly;
 use crate::browser::page::Page;
