@@ -237,12 +237,12 @@ async fn see_every_page(browser: &Browser) {
         ("projects", "/projects"),
         ("project", "/projects/main/gemma-on-this-host"),
         ("monitoring", "/monitoring"),
-        ("leaderboard", "/leaderboard"),
+        ("leaderboard-empty", "/leaderboard"),
         ("hardware", "/hardware"),
         ("catalogue", "/catalogue"),
         ("audit", "/audit"),
         ("profile", "/profile"),
-        ("not-found", "/projects/main/no-such-project"),
+        ("not-found-project", "/projects/main/no-such-project"),
     ] {
         visit(browser, path).await;
         browser.screenshot(name).await;
