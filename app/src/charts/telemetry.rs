@@ -133,7 +133,7 @@ fn bands(feed: &JobFeed, begin: f64, end: f64) -> Vec<Value> {
         bands.push(json!({
             "type": "rect", "layer": "below", "xref": "x", "yref": "paper", "x0": seconds(*at), "x1": seconds(until), "y0": 0, "y1": 1,
             "line": {"width": 0}, "fillcolor": format!("--ink-3@{shade}"),
-            "label": {"text": if wide { name } else { "" }, "textposition": "top left", "padding": 3,
+            "label": {"text": if wide { *name } else { "" }, "textposition": "top left", "padding": 3,
                 "font": {"size": 12, "color": "--ink-3"}},
         }));
     }

@@ -66,7 +66,7 @@ pub fn chart_metrics() -> impl Iterator<Item = &'static Column> {
 }
 
 /// What the tab Cost compares: what tokens cost, what a dollar buys, what an hour makes.
-const COSTS: [Column; 3] = [
+static COSTS: [Column; 3] = [
     metric("cost_per_million_output_tokens_usd", "Cost"),
     metric("output_tokens_per_usd", "Per dollar"),
     metric(PER_HOUR, "Per hour"),
@@ -74,7 +74,7 @@ const COSTS: [Column; 3] = [
 
 /// What the tab Hardware compares besides the figures of results: how much of the host was in use (of
 /// `v_telemetry_job_summary`).
-pub const IN_USE: [Column; 5] = [
+pub static IN_USE: [Column; 5] = [
     metric("avg_gpu_utilization", "GPU utilization"),
     metric("avg_gpu_memory_pct", "GPU memory"),
     metric("avg_cpu_utilization", "CPU"),

@@ -89,7 +89,7 @@ where
         values.dedup();
         values
     });
-    let (typed, refused) = (RwSignal::new(String::new()), RwSignal::new(None::<String>));
+    let refused = RwSignal::new(None::<String>);
     let chip = move |value: T| {
         let (text, has) = (value.to_string(), value.clone());
         view! {
@@ -111,22 +111,19 @@ where
                         class="chip-input"
                         placeholder="+"
                         aria-label=format!("Another value of {label}")
-                        prop:value=move || typed.get()
                         on:change=move |event| {
                             let text = event_target_value(&event).trim().to_owned();
-                            match another(&text) {
-                                Some(value) => {
-                                    if !set.with_untracked(|s| s.contains(&value)) {
-                                        toggle(&value);
-                                    }
-                                    refused.set(None);
-                                    // Set even where it is empty already: the field holds what was typed.
-                                    typed.set(String::new());
-                                }
-                                None => {
-                                    refused.set((!text.is_empty()).then(|| format!("“{text}” was not taken: {none}.")));
-                                    typed.set(text);
-                                }
+                            let Some(value) = another(&text) else {
+                                // What was typed stays, to be mended.
+                                refused.set((!text.is_empty()).then(|| format!("“{text}” was not taken: {none}.")));
+                                return;
+                            };
+                            if !set.with_untracked(|s| s.contains(&value)) {
+                                toggle(&value);
+                            }
+                            refused.set(None);
+                            if let Some(input) = event.target().map(wasm_bindgen::JsCast::unchecked_into::<web_sys::HtmlInputElement>) {
+                                input.set_value("");
                             }
                         }
                     />

@@ -122,12 +122,13 @@ pub(super) fn Charts(view: View) -> impl IntoView {
         set: Callback::new(move |zoom| settings.look(|v| v.zoom = zoom)),
     };
     // A click on a point opens its proof.
-    let navigate = use_navigate();
+    let navigate = StoredValue::new_local(use_navigate());
     let pick = Callback::new(move |job: String| {
         match untrack(charted) {
             // The samples behind it are on the job's page.
             Some(metric) if is_in_use(metric) => {
-                navigate(&format!("/projects/{}", path_of(&job)), NavigateOptions::default());
+                let path = format!("/projects/{}", path_of(&job));
+                navigate.with_value(|go| go(&path, NavigateOptions::default()));
             }
             Some(metric) => tables::open_proof(settings.address, &job, explained(metric.key)),
             None => {}

@@ -188,7 +188,7 @@ mod tests {
         let mut plain = JobFeed::default();
         plain.fold(&at(1, 1, "running"));
         plain.fold(&at(2, 2, "done"));
-        assert_eq!(plain.stretches(), []);
+        assert!(plain.stretches().is_empty());
     }
 
     #[test]
