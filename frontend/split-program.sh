@@ -1,8 +1,8 @@
 #!/bin/sh
 # After trunk has built the page: puts the program in its place in parts. trunk makes one file of it and starts it by an
 # inline script; here it is split at the functions marked `wasm_split`, so that a page loads what it needs, its parts are
-# kept in a folder named by their content, and it is started by a file of its own, as the page's Content-Security-Policy
-# wants. trunk sets TRUNK_STAGING_DIR and TRUNK_PROFILE, scripts/build CARGO_TARGET_DIR.
+# kept in a folder named by their content, and it is started by its own binding to the browser (app/src/charts/plot.js), as
+# the page's Content-Security-Policy wants. trunk sets TRUNK_STAGING_DIR and TRUNK_PROFILE, scripts/build CARGO_TARGET_DIR.
 set -eu
 page=$TRUNK_STAGING_DIR/index.html
 case $TRUNK_PROFILE in release) profile=wasm-release ;; *) profile=wasm-dev ;; esac
@@ -18,27 +18,6 @@ rm "$parts/app.wasm"
 mv "$parts"/bound/* "$parts"
 rm -r "$parts/bound"
 find "$parts" -name '*.d.ts' -delete
-# The page is painted first: over a slow line the program would take most of what its style sheets need, and paint later.
-# Then everything comes side by side. A page that nobody sees is not painted: the program waits
-# for that no longer than 400 ms.
-modules=$(cd "$parts" && find . -name '*.js' | LC_ALL=C sort | sed 's/.*/"&"/' | paste -sd, -)
-cat >"$parts/boot.js" <<EOF
-const at = file => new URL(file, import.meta.url).href;
-const fetchAhead = (rel, href, more) => document.head.append(Object.assign(document.createElement("link"), { rel, href, ...more }));
-const fetchPart = href => fetchAhead("preload", href, { as: "fetch", type: "application/wasm", crossOrigin: "anonymous" });
-let begun = false;
-const begin = () => {
-  if (begun) return;
-  begun = true;
-  fetchPart(at("./app_bg.wasm"));
-  for (const file of [$modules]) fetchAhead("modulepreload", at(file));
-  for (const part of document.querySelectorAll("meta[name=program-part]")) fetchPart(part.content);
-  import("./app.js").then(program => program.default());
-};
-new PerformanceObserver(begin).observe({ type: "paint", buffered: true });
-setTimeout(begin, 400);
-EOF
-
 # wasm-bindgen took the names of functions out of the main part.
 find "$parts" -name '*.wasm' ! -name app_bg.wasm -exec perl frontend/strip-names.pl {} +
 
@@ -62,7 +41,13 @@ awk -v folder="/$folder/" '
   END { if (began) print "}"; else { print "split-program: the loader names no parts" > "/dev/stderr"; exit 1 } }
 ' "$TRUNK_STAGING_DIR/$folder/__wasm_split.js" >"$TRUNK_STAGING_DIR/parts.json"
 
-head="<script type=\"module\" src=\"/$folder/boot.js\"></script>"
+# The binding starts the program; what that is made of it reads from the page: the other modules, the first part, its start.
+binding=$(cd "$TRUNK_STAGING_DIR" && find "$folder" -name plot.js)
+[ -f "$TRUNK_STAGING_DIR/$binding" ] || { echo "split-program: not one file binds the program: '$binding'" >&2; exit 1; }
+modules=$(cd "$TRUNK_STAGING_DIR" && find "$folder" -name '*.js' | LC_ALL=C sort |
+  sed 's|.*|<meta name="program-module" content="/&">|' | tr -d '\n')
+head="<meta name=\"program-start\" content=\"/$folder/app.js\"><meta name=\"program-part\" content=\"/$folder/app_bg.wasm\">$modules"
+head="$head<script type=\"module\" src=\"/$binding\"></script>"
 awk -v head="$head" 'BEGIN { RS = "\001" } {
   gsub(/<link[^>]*benchtrail-frontend-[^>]*>/, "")
   gsub(/<link[^>]*\/snippets\/[^>]*>/, "")
@@ -74,5 +59,5 @@ awk -v head="$head" 'BEGIN { RS = "\001" } {
   sub(/<\/head>/, head "</head>")
   printf "%s", $0
 }' "$page" >"$page.new"
-grep -q "/$folder/boot.js" "$page.new" || { echo "split-program: $page has no head to start the program in" >&2; exit 1; }
+grep -q "program-start" "$page.new" || { echo "split-program: $page has no head to start the program in" >&2; exit 1; }
 mv "$page.new" "$page"

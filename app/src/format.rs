@@ -138,6 +138,26 @@ pub fn clock(ms: f64) -> String {
         .map_or_else(|| ABSENT.to_owned(), |t| format!("{:02}:{:02}:{:02}", t.hour(), t.minute(), t.second()))
 }
 
+/// `20:41:07.409`, UTC.
+pub fn clock_ms(ms: f64) -> String {
+    at(ms).map_or_else(|| ABSENT.to_owned(), |t| format!("{}.{:03}", clock(ms), t.millisecond()))
+}
+
+/// A moment as a query's condition has it, to the millisecond: `2026-11-29T20:41:07.409Z`.
+pub fn stamp(ms: f64) -> String {
+    at(ms).map_or_else(String::new, |t| {
+        format!("{}-{:02}-{:02}T{}Z", t.year(), u8::from(t.month()), t.day(), clock_ms(ms))
+    })
+}
+
+/// A number of bytes for people.
+pub fn size(bytes: i64) -> String {
+    match bytes {
+        _ if bytes >= 1 << 20 => format!("{} MiB", significant(bytes as f64 / f64::from(1 << 20))),
+        _ => format!("{} KiB", significant(bytes as f64 / 1024.0)),
+    }
+}
+
 /// `20:41` today, `28 Nov 20:41` on another day, UTC.
 pub fn moment(ms: f64, now_ms: f64) -> String {
     let (Some(t), Some(now)) = (at(ms), at(now_ms)) else { return ABSENT.to_owned() };

@@ -127,6 +127,11 @@ pub const RESULT_COLUMNS: &[Column] = &[
     Column { key: "finished_at", label: "Ended", kind: Kind::Time },
 ];
 
+/// A column's place among [`RESULT_COLUMNS`].
+pub fn place(key: &str) -> Option<usize> {
+    RESULT_COLUMNS.iter().position(|column| column.key == key)
+}
+
 /// The columns shown until a reader chooses others.
 pub const DEFAULT_RESULT_COLUMNS: &[&str] = &[
     "workload_code",
@@ -225,7 +230,8 @@ pub fn calculation(key: &str, row: &crate::row::Row) -> Option<String> {
         "output_tokens_per_second_per_gpu" => over(
             row.number("output_tokens_per_second")?,
             "tok/s",
-            row.number("gpu_count")?,
+            // Those that served, where that is known: a job need not use all that its server has.
+            row.number("gpus_used").or_else(|| row.number("gpu_count"))?,
             "GPUs",
             "tok/s/GPU",
         ),
@@ -321,5 +327,11 @@ mod tests {
             Some("523\u{202f}520 tok ÷ 132.336 s = 3955.99 tok/s")
         );
         assert_eq!(calculation("output_tokens_per_joule", &row), None);
+        let row = json!({"output_tokens_per_second": 4000.0, "output_tokens_per_second_per_gpu": 1000.0, "gpu_count": 8, "gpus_used": 4});
+        let row = serde_json::from_value(row).expect("a row");
+        assert_eq!(
+            calculation("output_tokens_per_second_per_gpu", &row).as_deref(),
+            Some("4\u{202f}000 tok/s ÷ 4 GPUs = 1000.00 tok/s/GPU")
+        );
     }
 }

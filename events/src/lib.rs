@@ -31,6 +31,7 @@ pub mod parallelism;
 pub mod project;
 pub mod prompt_source;
 pub mod proof_file;
+pub mod proof_parts;
 pub mod quality;
 pub mod quota;
 pub mod ranking;

@@ -10,6 +10,7 @@ use crate::hexadecimal;
 use crate::keys::{ImportKey, JobKey, StreamKey};
 use crate::merkle::{Proof, ProofError};
 use crate::metrics;
+use crate::proof_parts::{FileLine, LineDoubt, Samples};
 use crate::summary_columns;
 use crate::tools::ToolCode;
 
@@ -21,9 +22,9 @@ pub const FORMAT: &str = "benchtrail.proof.v1";
 pub struct ProofFile {
     /// [`FORMAT`].
     pub format: String,
-    /// The job's stream key.
+    /// The job's stream key; of samples their telemetry's.
     pub result: String,
-    /// The metric.
+    /// The metric; of a line the name of the number it holds.
     pub metric: String,
     /// Its value, every digit.
     pub value: Option<f64>,
@@ -37,6 +38,12 @@ pub struct ProofFile {
     pub chain: Vec<ChainLink>,
     /// The events, each with its proof, in order of position.
     pub proofs: Vec<Proof>,
+    /// The samples whose mean the value is, where it is no figure of a result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Samples>,
+    /// The line of a file that holds the value, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<FileLine>,
 }
 
 /// Why a proof does not hold.
@@ -113,6 +120,35 @@ pub enum Doubt {
         /// The event's position.
         position: i64,
     },
+    /// The events hold other samples.
+    #[error(
+        "{metric} is {claimed:?} over {count} samples in the file, and {found:?} over {there} by its events"
+    )]
+    Samples {
+        /// The metric.
+        metric: String,
+        /// What the file says.
+        claimed: Option<f64>,
+        /// Over how many samples.
+        count: usize,
+        /// What the events say.
+        found: Option<f64>,
+        /// How many samples they hold.
+        there: usize,
+    },
+    /// The line is not that line of the file that an event names.
+    #[error(transparent)]
+    Line(#[from] LineDoubt),
+    /// The line holds another number.
+    #[error("{metric} is {claimed:?} in the file, and {found:?} by the line itself")]
+    LineValue {
+        /// The metric.
+        metric: String,
+        /// What the file says.
+        claimed: Option<f64>,
+        /// What the line says.
+        found: Option<f64>,
+    },
 }
 
 /// What a proof that holds shows.
@@ -124,10 +160,11 @@ pub struct Held {
     pub checkpoint: i64,
     /// The key that signed them, hexadecimal.
     pub key: String,
-    /// The position of the event that has the result's figures.
+    /// The position of the event that has the figure: the result's, the samples', or the one that names the file.
     pub figures_at: i64,
-    /// Whether the figure itself was worked out again, from that event. Figures that need more (energy, cost, per GPU, those
-    /// of third-party tools) are not: then the file proves what happened, and its figure is only said.
+    /// Whether the figure itself was worked out again: from that event's summary, from the samples, or from the line in its
+    /// file. Figures that need more than the summary (energy, cost, per GPU, those of third-party tools) are not: then the
+    /// file proves what happened, and its figure is only said; nor is a line of a file that is not at hand.
     pub value_checked: bool,
 }
 
@@ -153,14 +190,28 @@ impl ProofFile {
     /// # Errors
     /// [`Doubt`] names the first thing that does not fit.
     pub fn check(&self) -> Result<Held, Doubt> {
+        self.check_with(None)
+    }
+
+    /// As [`ProofFile::check`], with the file whose line is proved, where the proof does not hold it itself.
+    ///
+    /// # Errors
+    /// As [`ProofFile::check`].
+    pub fn check_with(&self, beside: Option<&[u8]>) -> Result<Held, Doubt> {
         if self.format != FORMAT {
             return Err(Doubt::Format(self.format.clone()));
         }
         let (checkpoint, key) = lead_to(&self.proofs)?;
-        self.check_chain()?;
-        let event = self.figures_event()?;
-        let value_checked = self.check_figure(event)?;
-        Ok(Held { events: self.proofs.len(), checkpoint, key, figures_at: event.position, value_checked })
+        let (figures_at, value_checked) = match (&self.samples, &self.line) {
+            (Some(samples), _) => (self.check_links(&[])?, self.check_samples(samples)?),
+            (None, Some(line)) => (self.check_links(&[])?, self.check_line(line, beside)?),
+            (None, None) => {
+                self.check_chain()?;
+                let event = self.figures_event()?;
+                (event.position, self.check_figure(event)?)
+            }
+        };
+        Ok(Held { events: self.proofs.len(), checkpoint, key, figures_at, value_checked })
     }
 
     fn check_chain(&self) -> Result<(), Doubt> {
@@ -170,6 +221,11 @@ impl ProofFile {
                 return Err(Doubt::Missing { link: (*link).to_owned(), result: self.result.clone() });
             }
         }
+        self.check_links(&expected).map(|_| ())
+    }
+
+    /// Whether every link of the chain is an event of the file, and gives the position of the file's first event.
+    fn check_links(&self, expected: &[(&'static str, String)]) -> Result<i64, Doubt> {
         for link in &self.chain {
             let found = self.proofs.iter().map(|p| &p.event).find(|event| {
                 event.position == link.position
@@ -189,7 +245,45 @@ impl ProofFile {
                 return Err(Doubt::Link { link, key, result: self.result.clone() });
             }
         }
-        Ok(())
+        self.proofs.first().map(|proof| proof.event.position).ok_or(Doubt::Empty)
+    }
+
+    /// Nothing of a command line is in what is proved, and the unit is the log's.
+    fn check_said(&self, unit: &str) -> Result<(), Doubt> {
+        if self.unit != unit {
+            let (metric, claimed) = (self.metric.clone(), self.unit.clone());
+            return Err(Doubt::Unit { metric, claimed, unit: unit.to_owned() });
+        }
+        match self.proofs.first() {
+            Some(proof) if !self.command.is_empty() => Err(Doubt::Command { position: proof.event.position }),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_samples(&self, samples: &Samples) -> Result<bool, Doubt> {
+        self.check_said(samples.unit())?;
+        let (there, found) = samples.found(self.proofs.iter().map(|proof| &proof.event), &self.result);
+        // Sums of the same numbers in another order differ in their last digits.
+        let same = found
+            .zip(self.value)
+            .is_some_and(|(found, value)| (found - value).abs() <= 1e-9 * found.abs().max(value.abs()));
+        if same && there == samples.count && self.metric == samples.metric {
+            return Ok(true);
+        }
+        let (metric, claimed, count) = (self.metric.clone(), self.value, samples.count);
+        Err(Doubt::Samples { metric, claimed, count, found, there })
+    }
+
+    fn check_line(&self, line: &FileLine, beside: Option<&[u8]>) -> Result<bool, Doubt> {
+        self.check_said("ms")?;
+        let events = self.proofs.iter().map(|proof| &proof.event);
+        let looked_at = line.check(events, &self.result, beside)?;
+        let found = line.figure(&self.metric);
+        if found != self.value {
+            let (metric, claimed) = (self.metric.clone(), self.value);
+            return Err(Doubt::LineValue { metric, claimed, found });
+        }
+        Ok(looked_at)
     }
 
     /// The event that the chain says the figures are in.
@@ -263,151 +357,4 @@ fn figure(columns: &[summary_columns::Column], metric: &str) -> Option<Option<f6
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::envelope::Recorded;
-    use crate::merkle::{self, ProofNode};
-    use crate::tool_output::ToolOutputRecorded;
-    use serde_json::json;
-
-    const RESULT: &str = "job/o/p/w/1/c1";
-
-    fn golden() -> String {
-        let golden = include_str!("../tests/golden/tool_output.recorded.v2.json");
-        serde_json::from_str::<serde_json::Value>(golden).expect("JSON").to_string()
-    }
-
-    fn event(position: i64, stream: &str, event_type: &str, schema_version: i32, payload: &str) -> Recorded {
-        let mut event: Recorded = serde_json::from_value(json!({
-            "position": position, "stream": stream, "version": 1, "event_id": format!("00000000-0000-7000-8000-00000000000{position}"),
-            "event_type": event_type, "schema_version": schema_version, "org": "o", "actor": {"kind": "system", "id": "x"},
-            "causation_id": null, "correlation_id": null, "occurred_at": "2026-11-29T20:41:07.409Z",
-            "recorded_at": "2026-11-29T20:41:07.500Z", "payload": payload, "leaf": "0".repeat(64), "hash": format!("{position:064x}")
-        }))
-        .expect("an event");
-        event.leaf = event.computed_leaf();
-        event
-    }
-
-    /// The file about these events, of which each but the last stands for the link of the same place.
-    fn of(events: Vec<Recorded>, links: &[&str]) -> ProofFile {
-        let leaves: Vec<[u8; 32]> = events.iter().map(|e| e.leaf).collect();
-        let checkpoint: merkle::Checkpoint = serde_json::from_value(json!({
-            "position": events.len(), "hash": "0".repeat(64), "previous_position": 0,
-            "root": hexadecimal::encode(&merkle::root(&leaves)), "public_key": "ab".repeat(32), "signature": "0".repeat(128)
-        }))
-        .expect("a checkpoint");
-        let chain = links.iter().zip(&events).map(|(link, event)| ChainLink {
-            link: (*link).to_owned(),
-            key: event.stream.to_string(),
-            position: event.position,
-            hash: hexadecimal::encode(&event.hash),
-            recorded_at: event.recorded_at,
-        });
-        let chain = chain.collect();
-        let proofs = events.into_iter().enumerate().map(|(place, event)| {
-            let path = merkle::path(&leaves, place).expect("a path").into_iter().map(ProofNode).collect();
-            Proof { event, path, checkpoint: checkpoint.clone() }
-        });
-        let output: ToolOutputRecorded = serde_json::from_str(&golden()).expect("an output");
-        ProofFile {
-            format: FORMAT.into(),
-            result: RESULT.into(),
-            metric: "ttft_p50_ms".into(),
-            value: output.summary.figures.ttft_ms.and_then(|ttft| ttft.p50),
-            unit: "ms".into(),
-            calculation: None,
-            command: output.invocation.argv,
-            chain,
-            proofs: proofs.collect(),
-        }
-    }
-
-    const LINKS: [&str; 6] = ["project", "workload", "scenario", "run", "job", "metrics"];
-
-    fn events() -> Vec<Recorded> {
-        vec![
-            event(1, "project/o/p", "project.created", 1, "{}"),
-            event(2, "workload/o/p/w", "workload.created", 1, "{}"),
-            event(3, "scenario/o/p/w/c1", "scenario.defined", 1, "{}"),
-            event(4, "run/o/p/w/1", "run.created", 1, "{}"),
-            event(5, RESULT, "job.created", 1, "{}"),
-            event(6, RESULT, "tool_output.recorded", 2, &golden()),
-        ]
-    }
-
-    fn file() -> ProofFile {
-        of(events(), &LINKS)
-    }
-
-    #[test]
-    fn a_proof_holds_also_after_it_was_copied() {
-        let text = serde_json::to_string(&file()).expect("text");
-        let read: ProofFile = serde_json::from_str(&text).expect("a proof");
-        assert_eq!(read, file());
-        let held =
-            Held { events: 6, checkpoint: 6, key: "ab".repeat(32), figures_at: 6, value_checked: true };
-        assert_eq!(read.check(), Ok(held));
-    }
-
-    #[test]
-    fn a_changed_payload_is_found_at_its_position() {
-        let mut file = file();
-        file.proofs[1].event.payload = "{\"a\":1}".into();
-        assert_eq!(file.check(), Err(Doubt::Event { position: 2, error: ProofError::Leaf }));
-    }
-
-    #[test]
-    fn a_chain_that_names_another_event_is_found() {
-        let mut file = file();
-        file.chain[1].hash = "f".repeat(64);
-        assert!(matches!(file.check(), Err(Doubt::Chain { position: 2, .. })));
-        let mut file = self::file();
-        file.chain[1].key = "workload/o/p/other".into();
-        assert!(matches!(file.check(), Err(Doubt::Link { .. })));
-        let file = ProofFile { result: "job/o/p/w/2/c1".into(), ..self::file() };
-        assert!(matches!(file.check(), Err(Doubt::Link { .. })), "the events are of another run");
-    }
-
-    #[test]
-    fn a_proof_without_events_proves_nothing() {
-        assert_eq!(ProofFile { chain: Vec::new(), proofs: Vec::new(), ..file() }.check(), Err(Doubt::Empty));
-    }
-
-    #[test]
-    fn a_proof_without_the_event_of_its_figures_does_not_hold() {
-        let without = of(events().into_iter().take(5).collect(), &LINKS[..5]);
-        assert_eq!(without.check(), Err(Doubt::NoFigures(RESULT.into())));
-        let mut elsewhere = file();
-        elsewhere.chain[5].position = 5;
-        elsewhere.chain[5].hash = format!("{:064x}", 5);
-        assert_eq!(elsewhere.check(), Err(Doubt::NoFigures(RESULT.into())));
-        let mut short = file();
-        short.chain.remove(3);
-        assert!(matches!(short.check(), Err(Doubt::Missing { link, .. }) if link == "run"));
-    }
-
-    #[test]
-    fn a_figure_a_unit_or_a_command_line_that_is_not_the_events_is_found() {
-        let doubled = ProofFile { value: file().value.map(|value| value * 2.0), ..file() };
-        assert!(matches!(doubled.check(), Err(Doubt::Value { position: 6, .. })));
-        let in_seconds = ProofFile { unit: "s".into(), ..file() };
-        assert!(matches!(in_seconds.check(), Err(Doubt::Unit { .. })));
-        let otherwise = ProofFile { command: vec!["metrumbench-llm".into(), "--cheat".into()], ..file() };
-        assert_eq!(otherwise.check(), Err(Doubt::Command { position: 6 }));
-    }
-
-    #[test]
-    fn a_figure_that_takes_more_than_the_summary_is_not_called_checked() {
-        let metric = "cost_per_million_output_tokens_usd";
-        let unit = metrics::metric(metric).expect("a metric").unit.to_owned();
-        let cost = ProofFile { metric: metric.into(), value: Some(0.01), unit, ..file() };
-        assert!(matches!(cost.check(), Ok(Held { value_checked: false, .. })));
-    }
-
-    #[test]
-    fn another_form_of_file_is_named() {
-        let other = ProofFile { format: "benchtrail.proof.v2".into(), ..file() };
-        assert_eq!(other.check(), Err(Doubt::Format("benchtrail.proof.v2".into())));
-    }
-}
+mod tests;

@@ -55,6 +55,36 @@ async fn a_jobs_charts_share_a_zoom_and_its_logs_are_searched_by_address() {
         )
         .await;
 
+    // A run beside its baseline: the delta of each job's figure, and the columns, are in the address.
+    visit(&browser, "/projects/main/sizing/fast/2").await;
+    browser.choose("baseline", "1").await;
+    let deltas =
+        "return Array.from(document.querySelectorAll('[data-testid=delta]')).map(d => d.textContent)";
+    browser.until("a delta a job", &format!("return (() => {{ {deltas} }})().length === 3")).await;
+    let shown = browser.run(deltas, json!([])).await;
+    let select = "select=run_number,scenario_code,output_tokens_per_second&order=scenario_code.asc";
+    let of_run = async |run: u32| {
+        let path = format!("/api/v_benchmark_results?workload_code=eq.fast&run_number=eq.{run}&{select}");
+        let rows = measured.admin.rows(&path).await;
+        rows.iter().map(|r| r["output_tokens_per_second"].as_f64().expect("a figure")).collect::<Vec<_>>()
+    };
+    let (before, now) = (of_run(1).await, of_run(2).await);
+    let shown: Vec<String> = serde_json::from_value(shown).expect("texts");
+    for (text, (now, before)) in shown.iter().zip(now.iter().zip(&before)) {
+        let said: f64 = text.replace('\u{2212}', "-").replace(['\u{202f}', '±'], "").parse().expect(text);
+        let wanted = (now / before - 1.0) * 100.0;
+        assert!((said - wanted).abs() <= 0.06_f64.max(wanted.abs() * 0.01), "{text} for {wanted}");
+    }
+    browser.click_css("[data-testid=columns] summary").await;
+    browser.click_css("[data-testid=columns] [data-column=tpot_avg_ms]").await;
+    browser.screenshot("run-baseline").await;
+    let heads =
+        "return Array.from(document.querySelectorAll('[data-testid=jobs] thead th')).map(t => t.textContent)";
+    let wanted = browser.run(heads, json!([])).await;
+    let link = browser.client.current_url().await.expect("an address");
+    visit(&browser, &format!("{}?{}", link.path(), link.query().unwrap_or_default())).await;
+    becomes(&browser, "the same columns", heads, wanted).await;
+
     // Keys: the list of keys opens, takes the focus and gives it back.
     visit(&browser, JOB).await;
     press(&browser, "?").await;

@@ -46,6 +46,8 @@ async fn the_page_shows_the_control_planes_ranking() {
     simulated(&browser, &measured).await;
     filters(&browser, &measured).await;
     past(&browser, &measured).await;
+    led(&browser, &measured).await;
+    columns(&browser).await;
     proof(&browser).await;
     links(&browser, &measured).await;
     assert_eq!(browser.console_errors().await, Vec::<String>::new(), "errors in the browser's console");
@@ -141,7 +143,45 @@ async fn filters(browser: &Browser, measured: &Measured) {
     .await;
 }
 
-/// A figure opens the proof of the newest run that is in it.
+/// Who led when: the records of single results, as the API has them, each with its proof.
+async fn led(browser: &Browser, measured: &Measured) {
+    visit(browser, "/leaderboard?simulated=true&flagged=true").await;
+    let results = measured
+        .admin
+        .rows("/api/v_benchmark_results?status=eq.completed&order=finished_at.asc&select=job,output_tokens_per_second")
+        .await;
+    let mut best = 0.0;
+    let records: Vec<Value> = results
+        .iter()
+        .filter_map(|row| {
+            let value = row["output_tokens_per_second"].as_f64()?;
+            let beaten = value > best;
+            best = f64::max(best, value);
+            beaten.then(|| row["job"].clone())
+        })
+        .collect();
+    let drawn = "document.querySelector('[data-testid=chart-record]')?.scrollIntoView({block: 'center'}); \
+        return Array.from(document.querySelector('[data-testid=chart-record] .figure-plot')?.data ?? []).map(t => t.customdata[0])";
+    becomes(browser, "the records", drawn, Value::from(records)).await;
+    browser.screenshot("leaderboard-record").await;
+}
+
+/// The columns are chosen, and are in the address.
+async fn columns(browser: &Browser) {
+    visit(browser, "/leaderboard?simulated=true&flagged=true").await;
+    browser.click_css("[data-testid=columns] summary").await;
+    browser.click_css("[data-testid=columns] [data-column=interval]").await;
+    browser.click_css("[data-testid=columns] [data-column=hostname]").await;
+    let heads = "return Array.from(document.querySelectorAll('[data-testid=leaderboard] thead th')).map(t => t.firstChild.textContent)";
+    let wanted = browser.run(heads, json!([])).await;
+    let has = |name: &str| wanted.as_array().is_some_and(|heads| heads.iter().any(|head| head == name));
+    assert!(has("Server") && !has("Interval"), "{wanted}");
+    let link = browser.client.current_url().await.expect("an address");
+    visit(browser, &format!("{}?{}", link.path(), link.query().unwrap_or_default())).await;
+    becomes(browser, "the same columns", heads, wanted).await;
+}
+
+/// A figure opens the proof of the mean: its runs, and the newest of them.
 async fn proof(browser: &Browser) {
     visit(browser, "/leaderboard?simulated=true&flagged=true").await;
     browser.click_css("[data-testid=entry] [data-testid=figure]").await;
@@ -151,6 +191,13 @@ async fn proof(browser: &Browser) {
         .await;
     let same = "return 'job/' + new URL(location).searchParams.get('job') === document.querySelector('[data-testid=entry]').dataset.href.replace('/projects/', 'job/')";
     assert_eq!(browser.run(same, json!([])).await, json!(true));
+    // The mean is written out of its runs, and is the number that was clicked.
+    let runs = "return Array.from(document.querySelectorAll('[data-testid=run-of-mean] [data-testid=figure]')).map(f => Number(f.dataset.value.replaceAll('\\u202f', '')))";
+    browser.until("two runs", &format!("return (() => {{ {runs} }})().length === 2")).await;
+    let runs: Vec<f64> = serde_json::from_value(browser.run(runs, json!([])).await).expect("numbers");
+    let clicked = "return Number(document.querySelector('[data-testid=entry] [data-testid=figure]').dataset.value.replaceAll('\\u202f', ''))";
+    let clicked = browser.run(clicked, json!([])).await.as_f64().expect("a number");
+    assert!((runs.iter().sum::<f64>() / 2.0 - clicked).abs() < 1e-6 * clicked, "{runs:?} {clicked}");
     browser.screenshot("leaderboard-proof").await;
     browser.click("close-drawer").await;
 }

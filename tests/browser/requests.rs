@@ -1,7 +1,7 @@
 //! A job's requests: as they were sent, from the load generator's own log; what there is before it ended, where every one
 //! failed, and where the log is large.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use support::agent::Agent;
 use support::browser::{Browser, DESKTOP, PHONE};
 use support::control_plane::ControlPlane;
@@ -13,6 +13,35 @@ use crate::pages::{becomes, fits_the_window, visit};
 const INTO_VIEW: &str = "document.querySelector('[data-testid=requests]').scrollIntoView({block: 'start'})";
 const BARS: &str = "document.querySelector('[data-testid=chart-requests]')?.scrollIntoView({block: 'center'}); return document.querySelector('[data-testid=chart-requests] .figure-plot')?.data?.[0].x.length ?? 0";
 const WORDS: &str = "return document.querySelector('[data-testid=requests]')?.textContent ?? ''";
+
+const SAMPLES: &str = "return document.querySelectorAll('[data-testid=sample]').length";
+
+/// Opens what the first point in a chart's table stands for, has its proof checked in the browser and then by the program
+/// alone, and gives it.
+async fn prove_first_point(browser: &Browser, plane: &ControlPlane, chart: &str, drawer: &str) -> Value {
+    browser.click_css(&format!("[data-testid={chart}] .figure-toggle[aria-label^=Table]")).await;
+    browser.click_css(&format!("[data-testid={chart}] [data-testid=pick-point]")).await;
+    browser.see(drawer).await;
+    browser.see("check-proof").await;
+    let catch = "window.__copied = null; navigator.clipboard.writeText = text => { window.__copied = text; return Promise.resolve(); }";
+    browser.run(catch, json!([])).await;
+    browser.click("copy-proof").await;
+    browser.see("proof-holds").await;
+    let copied = browser.until("the copy", "return window.__copied").await;
+    let text = copied.as_str().expect("text");
+    let path = plane.log_file("point-proof");
+    std::fs::write(&path, text).expect("written");
+    let verify = ["verify", "--proof", path.to_str().expect("UTF-8")];
+    // No database at this address: nothing but the file is looked at.
+    let (status, said) = plane.command_on("postgres://nobody@127.0.0.1:1/none", &verify).await;
+    assert!(status.success() && said.contains("The proof holds"), "{said}");
+    let mut proof: Value = serde_json::from_str(text).expect("JSON");
+    proof["value"] = json!(proof["value"].as_f64().expect("a value") * 2.0);
+    std::fs::write(&path, proof.to_string()).expect("written");
+    let (status, said) = plane.command_on("postgres://nobody@127.0.0.1:1/none", &verify).await;
+    assert_eq!(status.code(), Some(3), "{said}");
+    serde_json::from_str(text).expect("JSON")
+}
 
 async fn says(browser: &Browser, words: &str) {
     browser.until(words, &format!("return (() => {{ {WORDS} }})().includes({})", json!(words))).await;
@@ -46,6 +75,24 @@ async fn requests_are_shown_as_they_were_sent_and_what_is_missing_is_said() {
     let from = "return new URL(location).searchParams.get('requests')";
     becomes(&browser, "the last window", from, json!("24")).await;
     browser.click("requests-slowest").await;
+    // A request is a line of a file whose hash is in the log, a point of a chart the samples of its events.
+    let request = prove_first_point(&browser, &plane, "chart-requests", "request").await;
+    assert_eq!(request["metric"], "response_time_ms");
+    let text = request["line"]["text"].as_str().expect("a line");
+    let line: Value = serde_json::from_str(text).expect("JSON");
+    assert_eq!(line["response_time_ms"], request["value"], "{text}");
+    browser.see("file-holds").await;
+    browser.screenshot("request-proof").await;
+    let sample = prove_first_point(&browser, &plane, "chart-ram", "samples").await;
+    assert_eq!(
+        (&sample["metric"], &sample["samples"]["source"]),
+        (&json!("ram_used_bytes"), &json!("system"))
+    );
+    browser.screenshot("sample-proof").await;
+    // The link of a proof opens the same one.
+    let link = browser.client.current_url().await.expect("an address");
+    visit(&browser, &format!("{}?{}", link.path(), link.query().unwrap_or_default())).await;
+    becomes(&browser, "the same samples", SAMPLES, sample["samples"]["count"].clone()).await;
     visit(&browser, &format!("{job}?requests=10")).await;
     let first = "return document.querySelector('[data-testid=chart-requests] .figure-plot')?.layout?.yaxis.ticktext[0] ?? null";
     browser.run(INTO_VIEW, json!([])).await;

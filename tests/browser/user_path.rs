@@ -185,10 +185,22 @@ async fn read_the_job(browser: &Browser) {
     browser.click("close-drawer").await;
     for source in ["framework", "tool", "agent"] {
         browser.click(&format!("log-{source}")).await;
-        let lines = "return document.querySelectorAll('[data-testid=logs] li').length > 0";
-        browser.until(&format!("lines of the {source}"), lines).await;
+        // Every stream numbers its lines from 1: what is shown must be this stream's.
+        browser.until(&format!("lines of the {source}"), &lines_are_of(source)).await;
     }
     browser.screenshot("job-logs").await;
+}
+
+/// Whether every line that is drawn is the one that the log of this stream has under its number.
+fn lines_are_of(source: &str) -> String {
+    format!(
+        "return (async () => {{ \
+         const shown = Array.from(document.querySelectorAll('[data-testid=logs] li')); \
+         const job = encodeURIComponent('job/' + location.pathname.slice('/projects/'.length)); \
+         const rows = await (await fetch(`/api/v_log_lines?job=eq.${{job}}&source=eq.{source}&select=line_number,line&limit=5000`)).json(); \
+         const of = new Map(rows.map(row => [String(row.line_number), row.line])); \
+         return shown.length > 0 && shown.every(li => of.get(li.dataset.line) === li.querySelector('span').textContent); }})()"
+    )
 }
 
 /// The table of results; its state is a link.

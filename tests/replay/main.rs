@@ -145,6 +145,8 @@ async fn a_figures_proof_holds_without_the_log_and_not_once_it_is_changed() {
         command: Vec::new(),
         chain: history.chain,
         proofs,
+        samples: None,
+        line: None,
     };
     let path = plane.log_file("proof");
     let checked = async |file: &ProofFile, more: &[&str]| {

@@ -8,6 +8,7 @@ use crate::format::significant;
 use crate::metrics::Column;
 use crate::row::Row;
 use crate::state::colours::Colour;
+use crate::state::naming::Naming;
 
 /// Lines drawn at most: the best.
 const MOST_LINES: usize = 12;
@@ -24,16 +25,11 @@ pub struct Category {
 /// Sorts results into categories, the one with the best result first.
 pub fn categories(rows: &[Row], metric: &Column, name: impl Fn(&Row) -> String) -> Vec<Category> {
     let mut found: Vec<Category> = Vec::new();
+    let naming = Naming::of(rows);
     for row in rows {
         let Some(value) = row.number(metric.key) else { continue };
         let name = name(row);
-        let words = format!(
-            "{} / {} · {}",
-            row.text("workload_code"),
-            row.text("run_number"),
-            row.text("scenario_code")
-        );
-        let spot = (value, words, row.text("job"));
+        let spot = (value, naming.result(row), row.text("job"));
         match found.iter_mut().find(|c| c.name == name) {
             Some(category) => category.spots.push(spot),
             None => found.push(Category { name, spots: vec![spot] }),
@@ -84,6 +80,7 @@ pub fn figure(categories: &[Category], metric: &Column, colour: impl Fn(&str) ->
             "yaxis": axis(json!({"range": [shown.len() as f64 - 0.4, -0.6], "tickvals": (0..shown.len()).collect::<Vec<_>>(),
                 "ticktext": shown.iter().map(|c| shorten(&c.name)).collect::<Vec<_>>(), "automargin": true, "fixedrange": true})),
         })),
+        picks: Vec::new(),
         head: vec!["Category".into(), "Results".into(), "Best".into(), "Where".into()],
         metrics: vec![None, None, Some(metric.key), None],
         jobs: categories.iter().map(|c| c.spots[0].2.clone()).collect(),

@@ -181,6 +181,7 @@ pub fn figure(lines: &[Traffic], options: &Options<'_>) -> Figure {
                 "title": {"text": "Concurrency, requests in flight", "font": {"size": 12, "color": "--ink-3"}, "standoff": 8}})),
             "yaxis": axis(vertical),
         })),
+        picks: Vec::new(),
         head: vec!["Traffic".into(), "Concurrency".into(), options.unit.into()],
         metrics: vec![None, None, options.metric],
         // What a running job's load generator says is no result yet.

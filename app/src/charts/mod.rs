@@ -7,7 +7,9 @@ pub mod category;
 pub mod concurrency;
 pub mod overlay;
 pub mod pareto;
+pub mod picked;
 mod plot;
+pub mod record;
 pub mod saturation;
 pub mod telemetry;
 pub mod view;
@@ -32,6 +34,8 @@ pub struct Figure {
     pub rows: Vec<Vec<String>>,
     /// The job that each row is of, where it is one's.
     pub jobs: Vec<String>,
+    /// The name of the point behind each cell of the table, as a click on the point tells it; empty where there is none.
+    pub picks: Vec<Vec<String>>,
     /// The lines' names and colours, where they do not stand beside the lines.
     pub legend: Vec<(String, Colour)>,
     /// The chart in a sentence, for those who do not see it.
@@ -54,6 +58,11 @@ impl Figure {
 }
 
 impl Figure {
+    /// The name of the point behind a cell of the table.
+    pub fn pick(&self, row: usize, column: usize) -> Option<&str> {
+        self.picks.get(row)?.get(column).map(String::as_str).filter(|name| !name.is_empty())
+    }
+
     /// Whether a column of the table holds numbers, which stand right under each other; words begin at the left.
     pub fn is_of_numbers(&self, column: usize) -> bool {
         let number = |text: &str| {

@@ -38,6 +38,7 @@ pub fn percentiles(sides: &[(String, Row)]) -> Figure {
             "xaxis": axis(json!({"tickvals": (0..PERCENTILES.len()).collect::<Vec<_>>(), "ticktext": PERCENTILES.map(|(name, _)| name), "range": [-0.2, 3.2], "fixedrange": true})),
             "yaxis": axis(json!({"type": "log", "tickvals": log_ticks(low, high), "tickformat": ",~g", "range": [low.log10(), high.log10()]})),
         })),
+        picks: Vec::new(),
         head: std::iter::once("Result".to_owned())
             .chain(PERCENTILES.map(|(name, _)| name.to_owned()))
             .collect(),

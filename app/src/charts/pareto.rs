@@ -8,6 +8,7 @@ use crate::format::significant;
 use crate::metrics::Column;
 use crate::row::Row;
 use crate::state::colours::Colour;
+use crate::state::naming::Naming;
 
 /// A result.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,9 +46,19 @@ pub fn setup(row: &Row) -> String {
     format!("{}{quantization} · {gpus}", row.text("framework_code"))
 }
 
+/// What stands beside a point: how the model was spread over GPUs (`TP2×4`), or where that is not known the concurrency.
+fn label(row: &Row) -> String {
+    match (row.maybe_text("parallelism"), row.whole("replicas")) {
+        (Some(layout), Some(replicas)) if replicas > 1 => format!("{layout}×{replicas}"),
+        (Some(layout), _) => layout,
+        (None, _) => row.whole("concurrency").map_or_else(String::new, |c| format!("c{c}")),
+    }
+}
+
 /// Sorts results that have both metrics into clouds, in the order in which their setups appear.
 pub fn clouds(rows: &[Row], x: &str, y: &str, colour: impl Fn(&str) -> Colour) -> Vec<Cloud> {
     let mut clouds: Vec<Cloud> = Vec::new();
+    let naming = Naming::of(rows);
     for row in rows {
         let (Some(across), Some(up)) = (row.number(x), row.number(y)) else { continue };
         let name = setup(row);
@@ -58,13 +69,8 @@ pub fn clouds(rows: &[Row], x: &str, y: &str, colour: impl Fn(&str) -> Colour) -
         clouds[place].spots.push(Spot {
             x: across,
             y: up,
-            label: row.whole("concurrency").map_or_else(String::new, |c| format!("c{c}")),
-            words: format!(
-                "{} / {} · {}",
-                row.text("workload_code"),
-                row.text("run_number"),
-                row.text("scenario_code")
-            ),
+            label: label(row),
+            words: naming.result(row),
             job: row.text("job"),
         });
     }
@@ -172,6 +178,7 @@ pub fn figure(clouds: &[Cloud], x: &Column, y: &Column) -> Figure {
                 "title": {"text": format!("{}, {}", x.name(), x.unit()), "font": {"size": 12, "color": "--ink-3"}, "standoff": 8}})),
             "yaxis": axis(json!({"range": range(points.iter().map(|p| p.1)), "rangemode": "tozero"})),
         })),
+        picks: Vec::new(),
         head: vec!["Setup".into(), "Result".into(), x.name(), y.name(), "Frontier".into()],
         metrics: vec![None, None, Some(x.key), Some(y.key), None],
         jobs: spots.iter().map(|(_, s)| s.job.clone()).collect(),
@@ -251,6 +258,14 @@ mod tests {
         assert_eq!(frontier(&points, UP), [1, 0]);
         assert_eq!(frontier(&points, (Direction::Lower, Direction::Higher)), [2, 1]);
         assert_eq!(frontier(&[], UP), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn a_point_is_labelled_by_its_parallelism_where_that_is_known() {
+        let of = |value| label(&serde_json::from_value(value).expect("a row"));
+        assert_eq!(of(json!({"parallelism": "TP2", "replicas": 4, "concurrency": 64})), "TP2×4");
+        assert_eq!(of(json!({"parallelism": "TP8", "replicas": 1})), "TP8");
+        assert_eq!(of(json!({"parallelism": null, "replicas": 1, "concurrency": 64})), "c64");
     }
 
     #[test]

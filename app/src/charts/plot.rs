@@ -6,7 +6,7 @@ use wasm_bindgen::prelude::*;
 extern "C" {
     /// Draws a figure into an element, or redraws it. `zoom` is a [`crate::state::zoom::Zoom`] as it is written, or empty.
     /// Charts of a group share the cross-hair. `tell` hears what the reader does: `zoom` with the new stretch, `pick`
-    /// with the name of the point that was clicked.
+    /// with the name of the point that was clicked: its `customdata`, or its line's `meta` and its x.
     #[wasm_bindgen(catch)]
     pub async fn draw(
         plot: &web_sys::HtmlElement,

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::picked::{PROGRESS, name_of, throughput_begins};
 use super::{Figure, axis, layout, note, ticks};
 use crate::format::{duration, significant};
 use crate::state::job_feed::{JobFeed, Point, thin};
 
 /// Points drawn a line at most; a line of more is joined.
-const MOST_POINTS: usize = 600;
+pub const MOST_POINTS: usize = 600;
 
 /// The height of the axis over the highest value.
 const HEADROOM: f64 = 1.26;
@@ -98,6 +99,20 @@ impl Quantity {
     }
 }
 
+impl Quantity {
+    /// The quantity that a source's metric is; nothing where it is drawn in no chart.
+    pub fn of(source: &str, metric: &str) -> Option<Self> {
+        let known = [
+            Self::gpu_power(),
+            Self::gpu_utilization(),
+            Self::gpu_memory(None),
+            Self::cpu(),
+            Self::ram(None),
+        ];
+        known.into_iter().find(|quantity| source.starts_with(quantity.prefix) && quantity.metric == metric)
+    }
+}
+
 /// `gpu3` as people say it: `GPU 3`.
 pub fn source_name(source: &str) -> String {
     if source == "system" {
@@ -147,11 +162,13 @@ pub(super) fn mode(points: usize) -> &'static str {
 
 /// Draws a quantity of an attempt. `colour` is the server's token. Nothing is drawn where nothing was sampled.
 pub fn figure(feed: &JobFeed, quantity: &Quantity, colour: &str) -> Figure {
-    let lines: Vec<(String, Vec<Point>)> = feed
+    let (sources, lines): (Vec<String>, Vec<(String, Vec<Point>)>) = feed
         .sources(quantity.prefix, quantity.metric)
         .into_iter()
-        .map(|(source, line)| (source_name(&source), thin(line, MOST_POINTS)))
-        .collect();
+        .map(|(source, line)| {
+            (name_of(&source, quantity.metric), (source_name(&source), thin(line, MOST_POINTS)))
+        })
+        .unzip();
     let (Some(begin), Some(end)) = (feed.begins(), feed.ends()) else { return Figure::default() };
     if lines.is_empty() {
         return Figure::default();
@@ -187,6 +204,7 @@ pub fn figure(feed: &JobFeed, quantity: &Quantity, colour: &str) -> Figure {
         let colour = if !many && place == 1 { "--ink-3".to_owned() } else { format!("{colour}/{shade}") };
         traces.push(json!({
             "x": seconds(line), "y": line.iter().map(|p| shown(p.avg)).collect::<Vec<_>>(), "name": name, "mode": mode(line.len()),
+            "meta": sources[place],
             "hovertemplate": format!("%{{y:.3~s}} {}", quantity.unit), "marker": {"size": 5, "color": colour}, "line": {"width": if many { 1.0 } else { 1.5 }, "color": colour},
         }));
     }
@@ -222,6 +240,7 @@ pub fn figure(feed: &JobFeed, quantity: &Quantity, colour: &str) -> Figure {
         head: std::iter::once("Second".to_owned())
             .chain(lines.iter().map(|(name, _)| name.clone()))
             .collect(),
+        picks: picks(&sources, &lines, begin),
         rows: table(&lines, begin, quantity.scale),
         legend: Vec::new(),
         summary: summary(&lines, quantity, (end - begin) / 1000.0),
@@ -229,12 +248,28 @@ pub fn figure(feed: &JobFeed, quantity: &Quantity, colour: &str) -> Figure {
     }
 }
 
+/// The points of [`table`]'s cells, as [`picked`] reads them.
+fn picks(sources: &[String], lines: &[(String, Vec<Point>)], begin: f64) -> Vec<Vec<String>> {
+    shown(lines)
+        .map(|i| {
+            let of = |(source, (_, line)): (&String, &(String, Vec<Point>))| {
+                line.get(i).map_or_else(String::new, |p| format!("{source} {}", (p.at - begin) / 1000.0))
+            };
+            std::iter::once(String::new()).chain(sources.iter().zip(lines).map(of)).collect()
+        })
+        .collect()
+}
+
+/// The points of the lines that the table shows: about thirty, every nth.
+fn shown(lines: &[(String, Vec<Point>)]) -> impl Iterator<Item = usize> {
+    let points = lines.first().map_or(0, |(_, line)| line.len());
+    (0..points).step_by(points.div_ceil(30).max(1))
+}
+
 /// About thirty rows: every nth point of each line.
 fn table(lines: &[(String, Vec<Point>)], begin: f64, scale: f64) -> Vec<Vec<String>> {
     let first = &lines[0].1;
-    let step = first.len().div_ceil(30).max(1);
-    (0..first.len())
-        .step_by(step)
+    shown(lines)
         .map(|i| {
             let mut row = vec![format!("{:.0}", (first[i].at - begin) / 1000.0)];
             row.extend(lines.iter().map(|(_, line)| {
@@ -270,7 +305,7 @@ pub fn shaded(feed: &JobFeed) -> Option<String> {
 /// The load generator's running throughput, tokens (or requests) a second against seconds of the job.
 pub fn throughput(feed: &JobFeed, colour: &str) -> Figure {
     let points = feed.running_throughput();
-    let Some(begin) = feed.begins().or(points.first().map(|p| p.at)) else { return Figure::default() };
+    let Some(begin) = throughput_begins(feed) else { return Figure::default() };
     if points.is_empty() {
         return Figure::default();
     }
@@ -285,7 +320,7 @@ pub fn throughput(feed: &JobFeed, colour: &str) -> Figure {
         traces: vec![json!({
             "x": lines[0].1.iter().map(|p| ((p.at - begin) / 100.0).round() / 10.0).collect::<Vec<_>>(),
             "y": lines[0].1.iter().map(|p| (p.avg * 10.0).round() / 10.0).collect::<Vec<_>>(), "name": "Output", "mode": "lines",
-            "hovertemplate": format!("%{{y:.3~s}} {unit}"), "line": {"width": 1.5, "color": colour},
+            "meta": PROGRESS, "hovertemplate": format!("%{{y:.3~s}} {unit}"), "line": {"width": 1.5, "color": colour},
         })],
         layout: layout(json!({
             "shapes": bands(feed, begin, end), "margin": {"l": 40, "r": 4, "t": 4, "b": 22},
@@ -293,6 +328,7 @@ pub fn throughput(feed: &JobFeed, colour: &str) -> Figure {
             "yaxis": axis(json!({"range": [0, tick_values.last().copied().unwrap_or(1.0) * HEADROOM], "tickvals": tick_values, "fixedrange": true})),
         })),
         head: vec!["Second".to_owned(), unit.to_owned()],
+        picks: picks(&[PROGRESS.to_owned()], &lines, begin),
         rows: table(&lines, begin, 1.0),
         legend: Vec::new(),
         summary: summary(&lines, &quantity, (end - begin) / 1000.0),
@@ -301,10 +337,10 @@ pub fn throughput(feed: &JobFeed, colour: &str) -> Figure {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn feed(gpus: usize, seconds: usize) -> JobFeed {
+    pub(crate) fn feed(gpus: usize, seconds: usize) -> JobFeed {
         let mut feed = JobFeed::default();
         for gpu in 0..gpus {
             let line = feed.lines.entry((format!("gpu{gpu}"), "utilization".into())).or_default();

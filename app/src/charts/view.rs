@@ -5,6 +5,7 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::{Figure, plot};
+use crate::browser::address::Address;
 use crate::browser::is_small;
 use crate::parts::{swatch_of, tables};
 use crate::state::zoom::Zoom;
@@ -19,6 +20,18 @@ pub struct Zooming {
 }
 
 impl Zooming {
+    /// The zoom of one chart of a page, in the address under a key of its own.
+    pub fn in_address(address: Address, key: &'static str) -> Self {
+        Self {
+            now: Signal::derive(move || address.query.with(|query| query.get(key).and_then(Zoom::read))),
+            set: Callback::new(move |zoom: Option<Zoom>| {
+                address.replace(|query| {
+                    query.set(key, zoom.as_ref().map(Zoom::write).as_deref());
+                });
+            }),
+        }
+    }
+
     /// A zoom that nothing else shares.
     pub fn own() -> Self {
         let zoom = RwSignal::new(None);
@@ -146,7 +159,7 @@ pub fn Chart(
                 hidden=move || empty.get() || as_table.get() || trouble.get().is_some()
             ></div>
             <Show when=move || as_table.get() && !empty.get()>
-                <FigureTable figure/>
+                <FigureTable figure pick/>
             </Show>
         </figure>
     }
@@ -154,10 +167,22 @@ pub fn Chart(
 }
 
 #[component]
-fn FigureTable(figure: Signal<Figure>) -> impl IntoView {
-    // A figure of a job leads to its proof, as it does everywhere.
-    let number = |text: String, proof: Option<(&str, &'static str)>| match proof {
-        Some((job, metric)) => {
+fn FigureTable(figure: Signal<Figure>, pick: Option<Callback<String>>) -> impl IntoView {
+    // A figure of a job leads to its proof, as it does everywhere; what a point stands for is told as by a click on it.
+    let number = move |text: String, proof: Option<(&str, &'static str)>, name: Option<&str>| match (
+        proof,
+        pick.zip(name),
+    ) {
+        (None, Some((pick, name))) => {
+            let name = name.to_owned();
+            view! {
+                <button type="button" class="pick-point" data-testid="pick-point" title="show what made this number" on:click=move |_| pick.run(name.clone())>
+                    {text}
+                </button>
+            }
+            .into_any()
+        }
+        (Some((job, metric)), _) => {
             let explained = tables::is_explained(job, metric);
             view! {
                 <a
@@ -173,7 +198,7 @@ fn FigureTable(figure: Signal<Figure>) -> impl IntoView {
             }
             .into_any()
         }
-        None => text.into_any(),
+        (None, None) => text.into_any(),
     };
     view! {
         <div class="figure-table" tabindex="0">
@@ -194,7 +219,7 @@ fn FigureTable(figure: Signal<Figure>) -> impl IntoView {
                                 .map(|(nth, row)| {
                                     let cells = row.iter().enumerate().map(|(column, text)| {
                                         let right = numbers.get(column).copied().unwrap_or(false);
-                                        view! { <td class:number=right>{number(text.clone(), f.proof(nth, column))}</td> }
+                                        view! { <td class:number=right>{number(text.clone(), f.proof(nth, column), f.pick(nth, column))}</td> }
                                     }).collect_view();
                                     view! { <tr>{cells}</tr> }
                                 })

@@ -7,8 +7,8 @@ use crate::format::{count, maybe, maybe_count, significant};
 use crate::state::colours::Colour;
 use crate::state::requests::{Request, Requests};
 
-/// Every how many rows the axis names a request.
-const NAMED: usize = 6;
+/// Requests that the axis names at most.
+const MOST_NAMES: usize = 6;
 
 /// Draws the requests from a place on, in the colour of what served them.
 pub fn figure(requests: &Requests, from: usize, colour: Colour) -> Figure {
@@ -17,11 +17,12 @@ pub fn figure(requests: &Requests, from: usize, colour: Colour) -> Figure {
     let rows: Vec<usize> = (0..shown.len()).collect();
     let waits = |r: &Request| r.first_ms().map_or_else(|| r.total_s(), |ms| (ms / 1000.0).min(r.total_s()));
     let words: Vec<String> = shown.iter().map(|(at, r)| words(*at, r)).collect();
+    let lines: Vec<u64> = shown.iter().map(|(_, r)| r.line).collect();
     let bar = |name: &str, ink: String, base: Vec<f64>, length: Vec<f64>| {
         json!({
             "type": "bar", "orientation": "h", "name": name, "y": rows, "base": base, "x": length, "width": 0.72,
             "marker": {"color": ink, "line": {"width": 0}}, "text": words, "textposition": "none",
-            "hovertemplate": "%{text}<extra></extra>",
+            "hovertemplate": "%{text}<extra></extra>", "customdata": lines,
         })
     };
     let ink = colour.token();
@@ -53,7 +54,7 @@ pub fn figure(requests: &Requests, from: usize, colour: Colour) -> Figure {
     let begin = first.0;
     let end = shown.iter().map(|(at, r)| at + r.total_s()).fold(last.0, f64::max);
     let room = (end - begin).max(1e-3) * 0.03;
-    let named: Vec<usize> = rows.iter().copied().filter(|n| n % NAMED == 0).collect();
+    let named: Vec<usize> = rows.iter().copied().step_by(shown.len().div_ceil(MOST_NAMES).max(1)).collect();
     Figure {
         traces,
         layout: layout(json!({
@@ -78,6 +79,7 @@ pub fn figure(requests: &Requests, from: usize, colour: Colour) -> Figure {
                 ]
             })
             .collect(),
+        picks: lines.iter().map(|line| vec![line.to_string(); 6]).collect(),
         legend: Vec::new(),
         summary: format!(
             "{} requests as they were sent, #{} to #{}, {} of them failed",
@@ -161,6 +163,7 @@ mod tests {
         assert!((at(0, "x", 2) - 2.000_000_002).abs() < 1e-9);
         assert_eq!((at(1, "x", 2), figure.traces[2]["text"][0].as_str()), (0.0, Some("connect")));
         assert_eq!(figure.rows.len(), 5);
+        assert_eq!((figure.pick(1, 0), figure.traces[0]["customdata"][1].as_u64()), (Some("2"), Some(2)));
         assert!(figure.summary.ends_with("1 of them failed"), "{}", figure.summary);
     }
 

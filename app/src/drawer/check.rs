@@ -1,19 +1,15 @@
 //! Checks a figure's proof again, here in the browser, and copies it as a file that needs nothing else.
 
-use events::api::History;
 use events::merkle::Proof;
-use events::proof_file::{FORMAT, Held, ProofFile};
+use events::proof_file::{Held, ProofFile};
 use leptos::prelude::*;
 use serde::Deserialize;
 use wasm_bindgen_futures::spawn_local;
 
 use crate::browser::api::{self, Trouble};
 use crate::browser::{copy, save_file};
-use crate::format::{count, short_hash};
-use crate::metrics::{calculation, column};
+use crate::format::{count, counted, short_hash};
 use crate::parts::Progress;
-use crate::row::Row;
-use crate::state::live::kind;
 
 /// How the check stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,40 +40,40 @@ struct Proved {
 /// The buttons and what came of them.
 #[component]
 pub(super) fn CheckProof(
-    /// The chain and the events.
-    history: History,
-    /// The job's path.
-    job: String,
-    /// The metric.
-    metric: String,
-    /// The result.
-    row: Row,
+    /// The proof without the proofs of its events.
+    file: ProofFile,
+    /// The positions of its events, in order.
+    positions: Vec<i64>,
+    /// What the file is called: its end is added.
+    name: String,
 ) -> impl IntoView {
     let check = RwSignal::new(Check::Idle);
-    let asked = StoredValue::new((history, job, metric, row));
+    let asked = StoredValue::new((file, positions, name));
     let start = move |then: Then| {
         if matches!(check.get_untracked(), Check::Going(..)) {
             return;
         }
-        let (history, job, metric, row) = asked.get_value();
+        let (mut file, positions, name) = asked.get_value();
         spawn_local(async move {
-            let end = match collect(&history, &job, &metric, &row, check).await {
+            let checked = collect(&positions, check).await.map(|proofs| {
+                file.proofs = proofs;
+                file.check()
+            });
+            let end = match checked {
                 Err(trouble) => Check::Refused(trouble),
-                Ok(file) => match file.check() {
-                    Err(doubt) => Check::Doubted(doubt.to_string()),
-                    Ok(held) => {
-                        let text = serde_json::to_string_pretty(&file).unwrap_or_default();
-                        match then {
-                            Then::Nothing => {}
-                            Then::Copy => copy(&text),
-                            Then::Save => {
-                                let name = format!("{}-{metric}.proof.json", job.replace('/', "-"));
-                                save_file(&name, "application/json", &text);
-                            }
+                Ok(Err(doubt)) => Check::Doubted(doubt.to_string()),
+                Ok(Ok(held)) => {
+                    let text = serde_json::to_string_pretty(&file).unwrap_or_default();
+                    match then {
+                        Then::Nothing => {}
+                        Then::Copy => copy(&text),
+                        Then::Save => {
+                            let name = format!("{}.proof.json", name.replace(['/', ' '], "-"));
+                            save_file(&name, "application/json", &text);
                         }
-                        Check::Holds(held)
                     }
-                },
+                    Check::Holds(held)
+                }
             };
             check.try_set(end);
         });
@@ -100,13 +96,9 @@ pub(super) fn CheckProof(
                 <p>
                     <span class="status" data-status="completed">"holds"</span>
                     " "
-                    <span class="quiet">{format!("{events} events lead to the checkpoint at position {}", count(checkpoint))}</span>
+                    <span class="quiet">{format!("{} lead{} to the checkpoint at position {}", counted(events as i64, "event"), if events == 1 { "s" } else { "" }, count(checkpoint))}</span>
                 </p>
-                <p>{if value_checked {
-                    format!("the figure follows from the summary at position {}", count(figures_at))
-                } else {
-                    "the figure takes more than the summary: its events are proved, the arithmetic is not".to_owned()
-                }}</p>
+                <p>{asked.with_value(|(file, ..)| follows(file, figures_at, value_checked))}</p>
                 <p class="meta">"signed by "<span class="key" title=key.clone()>{short_hash(&key)}</span></p>
             </div>
         }
@@ -135,35 +127,39 @@ pub(super) fn CheckProof(
     .into_any()
 }
 
-/// Reads the proof of every event behind the figure.
-async fn collect(
-    history: &History,
-    job: &str,
-    metric: &str,
-    row: &Row,
-    check: RwSignal<Check>,
-) -> Result<ProofFile, Trouble> {
-    let positions: Vec<i64> = history
-        .events
-        .iter()
-        .filter(|e| !matches!(kind(e), "telemetry" | "progress" | "logs"))
-        .map(|e| e.position)
-        .collect();
+/// What the figure follows from.
+fn follows(file: &ProofFile, figures_at: i64, checked: bool) -> String {
+    match (&file.samples, &file.line, checked) {
+        (Some(samples), ..) if samples.count == 1 => "the figure is the sample in this event".to_owned(),
+        (Some(samples), ..) => {
+            format!(
+                "the figure is the mean of the {} in these events",
+                counted(samples.count as i64, "sample")
+            )
+        }
+        (_, Some(line), true) => {
+            format!("the figure stands in line {} of the file that the event names", line.number)
+        }
+        (_, Some(line), false) => {
+            format!(
+                "the event is proved; that the file has this line {} is for whoever has the file",
+                line.number
+            )
+        }
+        (_, _, true) => format!("the figure follows from the summary at position {}", count(figures_at)),
+        _ => {
+            "the figure takes more than the summary: its events are proved, the arithmetic is not".to_owned()
+        }
+    }
+}
+
+/// Reads the proof of every event.
+async fn collect(positions: &[i64], check: RwSignal<Check>) -> Result<Vec<Proof>, Trouble> {
     let mut proofs = Vec::with_capacity(positions.len());
     for (place, position) in positions.iter().enumerate() {
         check.try_set(Check::Going(place + 1, positions.len()));
         let proved: Proved = api::get(&format!("/api/proof?position={position}"), 0).await?;
         proofs.push(proved.proof);
     }
-    Ok(ProofFile {
-        format: FORMAT.to_owned(),
-        result: crate::state::result_key::stream_of(job),
-        metric: metric.to_owned(),
-        value: row.number(metric),
-        unit: column(metric).map_or("", |c| c.unit()).to_owned(),
-        calculation: calculation(metric, row),
-        command: super::proof::tool_argv(history),
-        chain: history.chain.clone(),
-        proofs,
-    })
+    Ok(proofs)
 }

@@ -1,23 +1,26 @@
 //! What made a number: the calculation, the chain with positions, the events with their hashes, the exact command.
 
 use events::api::{ChainLink, EventView, History};
+use events::proof_file::{FORMAT, ProofFile};
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
-use super::Head;
 use super::check::CheckProof;
 use super::doubts::Doubts;
+use super::mean::MeanOf;
+use super::{Head, Runs, evidence};
 use crate::browser::api::{self, Trouble};
 use crate::browser::page::Page;
 use crate::browser::remote::use_rows;
 use crate::browser::route::use_location;
-use crate::format::{clock, count, counted, maybe_count, millis, short_hash};
+use crate::format::{clock, count, millis};
 use crate::frame::drawer_href;
 use crate::metrics::{calculation, column};
 use crate::parts::states::{Skeleton, trouble_view};
 use crate::parts::{CopyButton, command, shell};
 use crate::row::Row;
 use crate::state::filters::percent;
+use crate::state::live::kind;
 use crate::state::result_key::{is_import, stream_of};
 
 /// The link to an event in the drawer.
@@ -58,7 +61,7 @@ fn short_key(link: &ChainLink, metric: &str) -> String {
 }
 
 /// A tool and its version: tools that print their own name with their version are not named twice.
-fn once(words: &str) -> String {
+pub(super) fn once(words: &str) -> String {
     match words.split_once(' ') {
         Some((tool, version)) if version.starts_with(tool) => version.to_owned(),
         _ => words.to_owned(),
@@ -67,7 +70,12 @@ fn once(words: &str) -> String {
 
 /// The proof of a figure.
 #[component]
-pub fn Proof(job: String, metric: String) -> impl IntoView {
+pub fn Proof(
+    job: String,
+    metric: String,
+    /// The runs that the figure is the mean of; this is the newest of them.
+    mean: Option<Runs>,
+) -> impl IntoView {
     let page = Page::expect();
     let label = column(&metric)
         .map_or_else(|| metric.clone(), |c| c.definition().split(':').next().unwrap_or(c.label).to_owned());
@@ -77,6 +85,7 @@ pub fn Proof(job: String, metric: String) -> impl IntoView {
     let stream = stream_of(&job);
     let request = format!("/api/v_benchmark_results?job=eq.{}", percent(&stream));
     let result = use_rows(move || Some(request.clone()));
+    let newest = Memo::new(move |_| result.first());
     let history = RwSignal::new(None::<Result<History, Trouble>>);
     let again = RwSignal::new(0u32);
     let key = stream.clone();
@@ -101,13 +110,14 @@ pub fn Proof(job: String, metric: String) -> impl IntoView {
     view! {
         <Head title=label note=definition tabs/>
         <div class="drawer-body" data-testid="proof">
+            {mean.map(|runs| view! { <MeanOf result=newest metric=named.clone() runs/> })}
             <div class="verdict">
                 {move || result.first().map(|row| verdict(&row, &metric))}
             </div>
             {move || match history.get() {
                 None => view! { <Skeleton lines=8/> }.into_any(),
                 Some(Err(trouble)) => trouble_view(&trouble, move || again.update(|n| *n += 1)),
-                Some(Ok(history)) => evidence(&history, &of, &named, result.first().unwrap_or_default()),
+                Some(Ok(history)) => proved_by(&history, &of, &named, result.first().unwrap_or_default()),
             }}
         </div>
     }
@@ -137,7 +147,7 @@ fn verdict(row: &Row, metric: &str) -> AnyView {
 }
 
 /// The tool's command line as it ran.
-pub(super) fn tool_argv(history: &History) -> Vec<String> {
+fn tool_argv(history: &History) -> Vec<String> {
     history
         .events
         .iter()
@@ -148,9 +158,7 @@ pub(super) fn tool_argv(history: &History) -> Vec<String> {
         .unwrap_or_default()
 }
 
-fn evidence(history: &History, job: &str, metric: &str, row: Row) -> AnyView {
-    let output = history.events.iter().find(|e| e.event_type.starts_with("tool_output."));
-    let completed = history.events.iter().find(|e| e.event_type == "job.completed");
+fn proved_by(history: &History, job: &str, metric: &str, row: Row) -> AnyView {
     let argv = tool_argv(history);
     view! {
         <section data-testid="chain">
@@ -159,9 +167,9 @@ fn evidence(history: &History, job: &str, metric: &str, row: Row) -> AnyView {
         </section>
         <section>
             <div class="command-head"><h3>"Evidence"</h3></div>
-            <dl class="definitions">{facts(output, completed, &row)}</dl>
+            <dl class="definitions">{evidence::facts(history, job, &row)}</dl>
         </section>
-        <CheckProof history=history.clone() job=job.to_owned() metric=metric.to_owned() row/>
+        <CheckProof file=unproved(history, job, metric, &row) positions=behind(history) name=format!("{job}-{metric}")/>
         {(!is_import(job)).then(|| view! { <Doubts job=job.to_owned()/> })}
         {(!argv.is_empty()).then(|| {
             let text = shell(&argv);
@@ -178,6 +186,29 @@ fn evidence(history: &History, job: &str, metric: &str, row: Row) -> AnyView {
         </section>
     }
     .into_any()
+}
+
+/// The positions of the events behind a figure.
+fn behind(history: &History) -> Vec<i64> {
+    let events = history.events.iter().filter(|e| !matches!(kind(e), "telemetry" | "progress" | "logs"));
+    events.map(|e| e.position).collect()
+}
+
+/// The proof of a figure, without its events.
+fn unproved(history: &History, job: &str, metric: &str, row: &Row) -> ProofFile {
+    ProofFile {
+        format: FORMAT.to_owned(),
+        result: stream_of(job),
+        metric: metric.to_owned(),
+        value: row.number(metric),
+        unit: column(metric).map_or("", |c| c.unit()).to_owned(),
+        calculation: calculation(metric, row),
+        command: tool_argv(history),
+        chain: history.chain.clone(),
+        proofs: Vec::new(),
+        samples: None,
+        line: None,
+    }
 }
 
 fn chain_link(link: &ChainLink, job: &str, metric: &str) -> AnyView {
@@ -198,70 +229,10 @@ fn chain_link(link: &ChainLink, job: &str, metric: &str) -> AnyView {
     .into_any()
 }
 
-fn facts(output: Option<&EventView>, completed: Option<&EventView>, row: &Row) -> AnyView {
-    let text = |path: &str| {
-        output
-            .and_then(|e| e.payload.pointer(path))
-            .map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned))
-    };
-    let mut pairs: Vec<(&str, AnyView)> = Vec::new();
-    if let Some(event) = output {
-        pairs.push(("Result", view! { <a class="link" href=event_href(event.position) data-noscroll="">{event.event_type.clone()}</a> }.into_any()));
-        pairs.push((
-            "Hash",
-            view! { <span class="key" title=event.hash.clone()>{short_hash(&event.hash)}</span> }.into_any(),
-        ));
-        pairs.push(("Recorded", event.recorded_at.to_string().into_any()));
-    }
-    if let Some(sha) = text("/file_sha256") {
-        let form = text("/format").unwrap_or_default().replace('_', " ");
-        let file = format!("/api/blobs/{}/{sha}", row.text("org"));
-        pairs.push(("File", view! { <a class="key link" href=file rel="external" title=sha.clone()>{short_hash(&sha)}</a>" "{form} }.into_any()));
-    }
-    if let Some(tool) = text("/tool_code") {
-        pairs.push((
-            "Tool",
-            once(&format!("{tool} {}", text("/load/tool_version").unwrap_or_default())).into_any(),
-        ));
-    }
-    if let Some(tool) = text("/invocation/tool_code") {
-        pairs.push((
-            "Tool",
-            once(&format!("{tool} {}", text("/invocation/tool_version").unwrap_or_default())).into_any(),
-        ));
-    }
-    if let Some(sha) = text("/invocation/summary_sha256") {
-        pairs.push((
-            "Summary",
-            view! { <span class="key" title=sha.clone()>{short_hash(&sha)}</span> }.into_any(),
-        ));
-    }
-    if let Some(samples) =
-        completed.and_then(|e| e.payload.get("telemetry_samples")).and_then(serde_json::Value::as_i64)
-    {
-        pairs.push(("Telemetry", format!("{} taken by the agent", counted(samples, "sample")).into_any()));
-    }
-    if let Some(lines) =
-        completed.and_then(|e| e.payload.get("log_lines")).and_then(serde_json::Value::as_i64)
-    {
-        pairs.push(("Logs", format!("{} read by the agent", counted(lines, "line")).into_any()));
-    }
-    if let Some(offset) = text("/summary/host/clock_offset_ms").filter(|o| o != "null") {
-        pairs.push(("Clock", format!("{offset} ms from NTP").into_any()));
-    }
-    // A file of another tool may not say: then nothing is said, not 0.
-    let requests = ["requests_succeeded", "requests_failed"].map(|key| row.whole(key));
-    if requests.iter().any(Option::is_some) {
-        let [succeeded, failed] = requests.map(maybe_count);
-        pairs.push(("Requests", format!("{succeeded} succeeded, {failed} failed").into_any()));
-    }
-    pairs.into_iter().map(|(name, value)| view! { <dt>{name}</dt><dd>{value}</dd> }).collect_view().into_any()
-}
-
 /// Events in order of position; telemetry, progress and log lines are folded into one line each.
 #[component]
 pub fn EventList(events: Vec<EventView>) -> impl IntoView {
-    let lines = events.into_iter().filter(|e| !matches!(crate::state::live::kind(e), "telemetry" | "progress" | "logs")).map(|event| {
+    let lines = events.into_iter().filter(|e| !matches!(kind(e), "telemetry" | "progress" | "logs")).map(|event| {
         let at = millis(&event.recorded_at.to_string()).map_or_else(String::new, clock);
         let who = event.actor_name.clone().unwrap_or_else(|| event.actor_id.clone());
         view! {

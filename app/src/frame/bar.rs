@@ -225,7 +225,8 @@ pub fn drawer_href(path: &str, search: &str, pairs: &[(&str, &str)]) -> String {
 }
 
 /// The keys of the address that belong to the drawer.
-pub const DRAWER_KEYS: [&str; 6] = ["drawer", "job", "metric", "position", "source", "find"];
+pub const DRAWER_KEYS: [&str; 10] =
+    ["drawer", "job", "metric", "position", "attempt", "source", "from-ms", "to-ms", "line", "mean"];
 
 #[cfg(test)]
 mod tests {

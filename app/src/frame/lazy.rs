@@ -13,10 +13,11 @@ use wasm_split_helpers::{SplitLoaderError, wasm_split};
 
 use super::key_list;
 use crate::browser::api::Trouble;
-use crate::drawer::{Shown, show as show_drawer};
+use crate::drawer::show as show_drawer;
 use crate::pages;
 use crate::parts::states::{Coming, Skeleton, trouble_view};
 use crate::state::place::Key;
+use crate::state::query::Query;
 
 /// Builds a page, once its part of the program is there.
 pub type Show = fn(&Key) -> AnyView;
@@ -90,7 +91,7 @@ lazy_pages! {
 
 /// The drawer's content.
 #[wasm_split(details, fallible)]
-fn load_drawer() -> Result<fn(Shown) -> AnyView, SplitLoaderError> {
+fn load_drawer() -> Result<fn(&Query) -> AnyView, SplitLoaderError> {
     Ok(show_drawer)
 }
 
@@ -169,14 +170,12 @@ pub fn Lazy(
 /// What the drawer shows, loaded first where it must be.
 #[component]
 pub fn LazyDrawer(
-    /// What it shows.
-    shown: Shown,
+    /// What it shows, as the address says it.
+    shown: Query,
 ) -> impl IntoView {
     let load: Load = Rc::new(move || {
         let shown = shown.clone();
-        Box::pin(
-            async move { load_drawer().await.map(|show| Rc::new(move || show(shown.clone())) as Builder) },
-        )
+        Box::pin(async move { load_drawer().await.map(|show| Rc::new(move || show(&shown)) as Builder) })
     });
     later(load, || view! { <Skeleton lines=4/> }.into_any())
 }

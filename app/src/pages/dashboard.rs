@@ -210,6 +210,10 @@ fn ended_table(jobs: &[Row], results: Rows, now: RwSignal<f64>) -> AnyView {
         let result = Memo::new(move |_| results.rows.with(|r| r.iter().flatten().find(|r| r.text("job") == job).cloned()));
         let ended = row.millis("finished_at");
         let shown = row.clone();
+        // Nothing has no unit.
+        let unit = move |key: &'static str, unit: &'static str| {
+            move || result.with(|r| r.as_ref().and_then(|r| r.number(key)).map(|_| unit))
+        };
         view! {
             <tr data-href=row.job_path() tabindex="-1">
                 <th scope="row" class="card-title">
@@ -221,14 +225,14 @@ fn ended_table(jobs: &[Row], results: Rows, now: RwSignal<f64>) -> AnyView {
                 <td class="card-figure" data-label="Status">
                     <Status row=Signal::derive(move || result.get().unwrap_or_else(|| shown.clone()))/>
                 </td>
-                <td class="number card-figure strong" data-label="Output ↑" data-unit="tok/s">
+                <td class="number card-figure strong" data-label="Output ↑" data-unit=unit("output_tokens_per_second", "tok/s")>
                     {move || result.with(|r| match r {
                         Some(r) => tables::figure(r, "output_tokens_per_second"),
                         None => view! { <span class="quiet">{ABSENT}</span> }.into_any(),
                     })}
                 </td>
                 <td class="quiet">"tok/s"</td>
-                <td class="number card-figure" data-label="TTFT p50 ↓" data-unit="ms">
+                <td class="number card-figure" data-label="TTFT p50 ↓" data-unit=unit("ttft_p50_ms", "ms")>
                     {move || result.with(|r| match r {
                         Some(r) => tables::figure(r, "ttft_p50_ms"),
                         None => view! { <span class="quiet">{ABSENT}</span> }.into_any(),

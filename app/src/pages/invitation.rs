@@ -106,7 +106,7 @@ fn Accept(found: InvitationShown, token: StoredValue<String>) -> impl IntoView {
     let until = millis(&found.expires_at.to_string()).map(|at| moment(at, now_ms())).unwrap_or_default();
     view! {
         <form class="sign-in" data-testid="invitation-form" on:submit=submit>
-            <p>"You are invited to "<b>{found.org_name}</b>" "<span class="key">{found.org}</span>" as "<b>{found.role.as_str()}</b>"."</p>
+            <p>"You are invited to "<b>{found.org_name.clone()}</b>{(found.org != found.org_name).then(|| view! { " "<span class="key">{found.org.clone()}</span> })}" as "<b>{found.role.as_str()}</b>"."</p>
             <p class="meta">{format!("Good until {until} UTC, once.")}</p>
             {(!signed_in).then(|| view! {
                 <label class="field"><span class="field-label">"E-mail"</span><input class="control" type="email" required autocomplete="email" data-testid="email" bind:value=email/></label>

@@ -296,9 +296,11 @@ fn Organizations(organizations: Rows, here: String, admin: bool) -> impl IntoVie
                     let code = o.text("org");
                     let now = code == here;
                     let to = code.clone();
+                    let (name, role) = (o.text("name"), o.text("role"));
+                    let words = if name == code { role } else { format!("{name} · {role}") };
                     view! {
                         <li class="view-entry" data-testid="organization" data-org=code.clone()>
-                            <span><span class="key">{code.clone()}</span>" "<span class="meta">{format!("{} · {}", o.text("name"), o.text("role"))}</span></span>
+                            <span><span class="key">{code.clone()}</span>" "<span class="meta">{words}</span></span>
                             {if now { view! { <span class="meta">"working here"</span> }.into_any() } else {
                                 view! { <button type="button" class="figure-toggle" data-testid="switch-org" on:click=move |_| switch(to.clone())>"Work here"</button> }.into_any()
                             }}

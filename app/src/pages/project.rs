@@ -8,15 +8,16 @@ use wasm_bindgen_futures::spawn_local;
 
 use super::project_settings::ProjectSettings;
 use super::projects::visible_to;
+use crate::browser::address::Address;
 use crate::browser::api::{self, Trouble};
 use crate::browser::now_ms;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, keep_live, use_rows};
 use crate::browser::route::{NavigateOptions, use_navigate};
-use crate::format::{ABSENT, counted, maybe_count, moment};
-use crate::metrics::column;
+use crate::format::{ABSENT, counted, duration, maybe_count, moment};
+use crate::metrics::{Column, Kind as Shown, column};
 use crate::parts::states::{Empty, once_there, when_there};
-use crate::parts::{CommandButton, Done, PageHead, Status, swatch, tables};
+use crate::parts::{ChosenColumns, ColumnChoice, CommandButton, Done, PageHead, Status, swatch, tables};
 use crate::row::Row;
 use crate::state::colours::Kind;
 use crate::state::filters::percent;
@@ -54,7 +55,7 @@ pub fn Project(org: String, project: String) -> impl IntoView {
         <PageHead
             title
             meta=move || {
-                projects.first().map(|p| format!("{} · visible to {} · {}, {}", p.text("name"), visible_to(&p.text("visibility")), counted(p.whole("workloads").unwrap_or(0), "workload"), counted(p.whole("runs").unwrap_or(0), "run"))).into_any()
+                projects.first().map(|p| format!("{}visible to {} · {}, {}", other_name(&p), visible_to(&p.text("visibility")), counted(p.whole("workloads").unwrap_or(0), "workload"), counted(p.whole("runs").unwrap_or(0), "run"))).into_any()
             }
         >
             <Show when=move || projects.first().is_some()>
@@ -73,8 +74,19 @@ pub fn Project(org: String, project: String) -> impl IntoView {
     .into_any()
 }
 
+/// A project's name, where it is another than its code.
+fn other_name(project: &Row) -> String {
+    let name = project.text("name");
+    if name.is_empty() || name == project.text("project_code") {
+        String::new()
+    } else {
+        format!("{name} · ")
+    }
+}
+
 #[component]
 fn Body(workloads: Rows, runs: Rows, servers: Rows, imported: Rows) -> impl IntoView {
+    let choice = run_columns();
     view! {
         <div class="stack">
             <section aria-labelledby="workloads">
@@ -97,8 +109,8 @@ fn Body(workloads: Rows, runs: Rows, servers: Rows, imported: Rows) -> impl Into
                 )}
             </section>
             <section aria-labelledby="runs">
-                <div class="section-head"><h2 id="runs">"Runs"</h2></div>
-                {when_there(runs, 3, || view! { <Empty words="No run yet. Pick a server beside a workload and execute it."/> }.into_any(), |list| runs_table(&list))}
+                <div class="section-head"><h2 id="runs">"Runs"</h2><div class="actions"><ChosenColumns choice/></div></div>
+                {when_there(runs, 3, || view! { <Empty words="No run yet. Pick a server beside a workload and execute it."/> }.into_any(), move |list| runs_table(&list, choice))}
             </section>
             {when_there(imported, 0, || ().into_any(), |list| imported_table(&list))}
         </div>
@@ -298,38 +310,76 @@ fn Workload(workloads: Rows, servers: Rows, code: String) -> impl IntoView {
     .into_any()
 }
 
-fn runs_table(list: &[Row]) -> AnyView {
+/// What the table of runs can show of each, after its name.
+const RUN_COLUMNS: &[Column] = &[
+    Column { key: "status", label: "Status", kind: Shown::Status },
+    Column { key: "jobs_completed", label: "Jobs completed", kind: Shown::Count },
+    Column { key: "jobs_failed", label: "Failed", kind: Shown::Count },
+    Column { key: "jobs_cancelled", label: "Cancelled", kind: Shown::Count },
+    Column { key: "hostname", label: "Server", kind: Shown::Key },
+    Column { key: "created_at", label: "Asked for", kind: Shown::Time },
+    Column { key: "started_at", label: "Began", kind: Shown::Time },
+    Column { key: "finished_at", label: "Ended", kind: Shown::Time },
+    Column { key: "duration", label: "Took", kind: Shown::Count },
+];
+
+/// The columns of runs that are shown until others are chosen.
+const RUN_COLUMNS_AT_FIRST: &[&str] = &["status", "jobs_completed", "hostname", "created_at", "finished_at"];
+
+/// A cell of a run.
+fn run_cell(row: &Row, column: &'static Column, now: f64) -> AnyView {
+    match column.key {
+        "status" => view! { <td class="card-figure" data-label="Status"><Status row=Signal::stored(row.clone())/></td> }.into_any(),
+        "jobs_completed" => {
+            let jobs = format!("{} of {}", maybe_count(row.whole("jobs_completed")), maybe_count(row.whole("jobs_total")));
+            let failed = row.whole("jobs_failed").filter(|n| *n > 0).map(|n| format!(", {n} failed")).unwrap_or_default();
+            view! { <td class="number card-figure" data-label="Jobs">{jobs}{failed}</td> }.into_any()
+        }
+        "hostname" => view! { <td class="key">{format!("{}/{}", row.text("config_code"), row.text("hostname"))}</td> }.into_any(),
+        "duration" => {
+            let ends = row.millis("started_at").zip(row.millis("finished_at"));
+            let took = ends.map_or_else(|| ABSENT.to_owned(), |(from, to)| duration((to - from) / 1000.0));
+            view! { <td class="number">{took}</td> }.into_any()
+        }
+        key if column.kind == Shown::Time => {
+            let at = row.millis(key).map_or_else(|| ABSENT.to_owned(), |at| moment(at, now));
+            view! { <td class="number" class:card-figure=key == "created_at" data-label=column.label title=row.text(key)>{at}</td> }.into_any()
+        }
+        key => view! { <td class="number">{maybe_count(row.whole(key))}</td> }.into_any(),
+    }
+}
+
+/// The choice of the columns of runs.
+fn run_columns() -> ColumnChoice {
+    ColumnChoice::in_address(Address::here(), || RUN_COLUMNS.iter().collect(), RUN_COLUMNS_AT_FIRST)
+}
+
+fn runs_table(list: &[Row], columns: ColumnChoice) -> AnyView {
     let now = now_ms();
-    let at =
-        |row: &Row, column: &str| row.millis(column).map_or_else(|| ABSENT.to_owned(), |at| moment(at, now));
-    let lines = list.iter().map(|row| {
-        let jobs = format!("{} of {}", maybe_count(row.whole("jobs_completed")), maybe_count(row.whole("jobs_total")));
-        let failed = row.whole("jobs_failed").filter(|n| *n > 0).map(|n| format!(", {n} failed")).unwrap_or_default();
+    let shown = columns.shown;
+    let lines = list.iter().cloned().map(|row| {
+        let path = row.run_path();
+        let name = format!("{} / {}", row.text("workload_code"), row.text("run_number"));
+        let cells = move || shown.get().into_iter().map(|column| run_cell(&row, column, now)).collect_view();
         view! {
-            <tr data-testid="run" data-href=row.run_path() tabindex="-1">
-                <th scope="row" class="card-title">
-                    <a class="key" href=row.run_path()>{format!("{} / {}", row.text("workload_code"), row.text("run_number"))}</a>
-                </th>
-                <td class="card-figure" data-label="Status"><Status row=Signal::stored(row.clone())/></td>
-                <td class="number card-figure" data-label="Jobs">{jobs}{failed}</td>
-                <td class="key">{format!("{}/{}", row.text("config_code"), row.text("hostname"))}</td>
-                <td class="number card-figure" data-label="Started">{at(row, "created_at")}</td>
-                <td class="number">{at(row, "finished_at")}</td>
+            <tr data-testid="run" data-href=path.clone() tabindex="-1">
+                <th scope="row" class="card-title"><a class="key" href=path.clone()>{name}</a></th>
+                {cells}
             </tr>
         }
         .into_any()
     });
+    let head = |column: &'static Column| {
+        let unit = if column.kind == Shown::Time { "UTC" } else { "" };
+        view! { <th scope="col" class:number=column.is_number()>{column.label}" "<span class="unit">{unit}</span></th> }
+    };
     view! {
         <table class="data-table" data-testid="runs">
             <caption class="visually-hidden">"Runs"</caption>
             <thead>
                 <tr>
                     <th scope="col">"Workload / run"</th>
-                    <th scope="col">"Status"</th>
-                    <th scope="col" class="number">"Jobs completed"</th>
-                    <th scope="col">"Server"</th>
-                    <th scope="col" class="number">"Started "<span class="unit">"UTC"</span></th>
-                    <th scope="col" class="number">"Ended "<span class="unit">"UTC"</span></th>
+                    {move || shown.get().into_iter().map(head).collect_view()}
                 </tr>
             </thead>
             <tbody>{lines.collect_view()}</tbody>

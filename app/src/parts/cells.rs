@@ -40,6 +40,8 @@ pub enum Content {
         within: Option<String>,
         /// Its words.
         words: String,
+        /// What stands after its words, which may be cut where they are long and this is there: the run's number.
+        after: Option<String>,
         /// The model whose colour stands before it.
         model: Option<String>,
     },
@@ -111,10 +113,13 @@ pub fn why_absent(row: &Row, key: &str) -> &'static str {
         "pending" | "queued" => "not measured yet",
         "running" => "measured when the job completes",
         "failed" | "cancelled" => "the job ended without a result",
-        _ if key.contains("gpu") || key.contains("joule") || key.contains("energy") => {
+        _ if row.is("imported") => "the imported file does not say it",
+        _ if key.ends_with("_per_gpu") => "no GPU served it, or it is not known how many did",
+        _ if ["power", "joule", "energy"].iter().any(|word| key.contains(word)) => {
             "no GPU power was sampled on this server"
         }
-        _ if key.contains("cost") => "the server has no hourly cost",
+        _ if key.contains("cost") || key.ends_with("_per_usd") => "the server has no hourly cost",
+        _ if key.contains("quality") => "no evaluation was part of this job",
         _ if key.contains("tpot") || key.contains("interactivity") => "answers were not streamed",
         _ => "not measured",
     }
@@ -136,14 +141,18 @@ pub fn cell(row: &Row, column: &Column, figure_on_card: bool) -> Cell {
     let plain =
         |class, content| Cell { head: false, class, label: None, unit: None, title: String::new(), content };
     match column.kind {
-        Kind::Metric => Cell {
-            label: Some(column.head()),
-            unit: Some(column.unit()),
-            ..plain(
-                if figure_on_card { "number card-figure" } else { "number" },
-                figure(row, column.key).map_or_else(Content::Absent, Content::Figure),
-            )
-        },
+        Kind::Metric => {
+            let figure = figure(row, column.key);
+            Cell {
+                label: Some(column.head()),
+                // Nothing has no unit.
+                unit: figure.is_ok().then(|| column.unit()),
+                ..plain(
+                    if figure_on_card { "number card-figure" } else { "number" },
+                    figure.map_or_else(Content::Absent, Content::Figure),
+                )
+            }
+        }
         Kind::Count => plain("number", Content::Words(maybe_count(row.whole(column.key)))),
         Kind::Time => {
             let at = row.millis(column.key).map_or_else(|| ABSENT.to_owned(), |at| day(at, now_ms()));
@@ -154,14 +163,16 @@ pub fn cell(row: &Row, column: &Column, figure_on_card: bool) -> Cell {
         }
         Kind::Text => plain("", Content::Words(words(row, column.key))),
         Kind::Key => {
-            let link = |href, words, model| Content::Link { href, within: None, words, model };
+            let link = |href, words, model| Content::Link { href, within: None, words, after: None, model };
             match column.key {
                 "workload_code" => {
-                    let words = format!("{} / {}", row.text("workload_code"), row.text("run_number"));
+                    let words = row.text("workload_code");
+                    let after = format!(" / {}", row.text("run_number"));
                     let within = row.maybe_text("project_code");
-                    let title = within.as_ref().map(|project| format!("{project} / {words}"));
+                    let title = within.as_ref().map(|project| format!("{project} / {words}{after}"));
                     let model = Some(row.text("model_code"));
-                    let content = Content::Link { href: row.run_path(), within, words, model };
+                    let content =
+                        Content::Link { href: row.run_path(), within, words, after: Some(after), model };
                     Cell { head: true, title: title.unwrap_or_default(), ..plain("card-title", content) }
                 }
                 "scenario_code" => plain("card-title", link(row.job_path(), row.text("scenario_code"), None)),
@@ -201,13 +212,24 @@ mod tests {
         let row: Row = serde_json::from_value(row).expect("a row");
         let cell = cell(&row, crate::metrics::column("workload_code").expect("a column"), false);
         assert_eq!(cell.title, "p / w / 2");
-        let Content::Link { within, words, .. } = cell.content else { panic!("{cell:?}") };
-        assert_eq!((within.as_deref(), words.as_str()), (Some("p"), "w / 2"));
+        let Content::Link { within, words, after, .. } = cell.content else { panic!("{cell:?}") };
+        assert_eq!((within.as_deref(), words.as_str(), after.as_deref()), (Some("p"), "w", Some(" / 2")));
     }
 
     #[test]
     fn a_figure_that_is_not_there_says_why() {
         let row: Row = serde_json::from_value(json!({"status": "failed"})).expect("a row");
         assert_eq!(figure(&row, "ttft_p50_ms"), Err("the job ended without a result"));
+        let why = |row: serde_json::Value, key| {
+            let row: Row = serde_json::from_value(row).expect("a row");
+            why_absent(&row, key)
+        };
+        let done = || json!({"status": "completed"});
+        assert!(why(done(), "output_tokens_per_second_per_gpu").contains("how many"));
+        assert!(why(done(), "output_tokens_per_joule").contains("power"));
+        assert!(why(done(), "output_tokens_per_usd").contains("hourly cost"));
+        assert!(why(done(), "quality_score").contains("evaluation"));
+        let imported = json!({"status": "completed", "imported": true});
+        assert_eq!(why(imported, "tpot_avg_ms"), "the imported file does not say it");
     }
 }

@@ -3,6 +3,7 @@
 mod as_of;
 pub mod cancel;
 pub mod cells;
+mod column_chooser;
 mod command_button;
 mod copy_menu;
 mod export_menu;
@@ -16,6 +17,7 @@ pub mod tables;
 use leptos::prelude::*;
 
 pub use as_of::{AsOf, AsOfButton, AsOfSlider};
+pub use column_chooser::{ChosenColumns, ColumnChoice, ColumnChooser};
 pub use command_button::{CommandButton, Done};
 pub use copy_menu::{Copied, CopyMenu};
 pub use export_menu::ExportMenu;

@@ -123,7 +123,7 @@ fn write_cell(html: &mut String, cell: &Cell, proof: &Proof, swatch: &str) {
             attribute(html, "title", why);
             let _ = write!(html, ">{ABSENT}</span>");
         }
-        Content::Link { href, within, words, model } => {
+        Content::Link { href, within, words, after, model } => {
             html.push_str("<a class=\"key\"");
             attribute(html, "href", href);
             html.push('>');
@@ -135,7 +135,15 @@ fn write_cell(html: &mut String, cell: &Cell, proof: &Proof, swatch: &str) {
                 escape(html, within);
                 html.push_str("</span> / ");
             }
-            escape(html, words);
+            match after {
+                Some(after) => {
+                    html.push_str("<span class=\"cut\">");
+                    escape(html, words);
+                    html.push_str("</span>");
+                    escape(html, after);
+                }
+                None => escape(html, words),
+            }
             html.push_str("</a>");
         }
         Content::Marks(marks) => marks.iter().enumerate().for_each(|(nth, mark)| write_mark(html, nth, mark)),

@@ -16,24 +16,32 @@ use crate::state::result_key::path_of;
 
 /// The link to the proof of a figure of a job, in this view's drawer.
 pub fn proof_href(job: &str, metric: &str) -> Signal<String> {
+    proof_link(job, metric, None)
+}
+
+/// The link to the proof of the mean of a figure over runs, the newest of which is this job's; `runs` says which count.
+pub fn mean_href(job: &str, metric: &str, runs: &'static str) -> Signal<String> {
+    proof_link(job, metric, Some(runs))
+}
+
+fn proof_link(job: &str, metric: &str, mean: Option<&'static str>) -> Signal<String> {
     let location = use_location();
     let (job, metric) = (job.to_owned(), metric.to_owned());
     Signal::derive(move || {
-        let path = path_of(&job);
-        location.pathname.with(|at| {
-            location.search.with(|search| {
-                drawer_href(at, search, &[("drawer", "proof"), ("job", path), ("metric", &metric)])
-            })
-        })
+        let mut pairs = vec![("drawer", "proof"), ("job", path_of(&job)), ("metric", metric.as_str())];
+        pairs.extend(mean.map(|runs| ("mean", runs)));
+        location.pathname.with(|at| location.search.with(|search| drawer_href(at, search, &pairs)))
     })
 }
 
 /// Opens the proof of a figure of a job in this view's drawer: for what is no link, such as a point of a chart.
 pub fn open_proof(address: Address, job: &str, metric: &str) {
-    address.change(|query| {
-        let pairs = [("drawer", "proof"), ("job", path_of(job)), ("metric", metric)];
-        *query = Query::parse(&drawer_href("", &query.write(), &pairs));
-    });
+    open_drawer(address, &[("drawer", "proof"), ("job", path_of(job)), ("metric", metric)]);
+}
+
+/// Opens this view's drawer on what these keys of the address name.
+pub fn open_drawer(address: Address, pairs: &[(&str, &str)]) {
+    address.change(|query| *query = Query::parse(&drawer_href("", &query.write(), pairs)));
 }
 
 /// Whether the drawer explains this figure now.
@@ -88,9 +96,13 @@ pub fn cell(row: &Row, column: &'static Column, figure_on_card: bool) -> AnyView
         Content::Words(words) => words.into_any(),
         Content::Figure(figure) => proved(&row.text("job"), figure),
         Content::Absent(why) => absent(why),
-        Content::Link { href, within, words, model } => {
+        Content::Link { href, within, words, after, model } => {
             let swatch = model.map(|model| super::swatch(Coloured::Model, &model));
             let within = within.map(|within| view! { <span class="within">{within}</span>" / " });
+            let words = match after {
+                Some(after) => view! { <span class="cut">{words}</span>{after} }.into_any(),
+                None => words.into_any(),
+            };
             view! { <a class="key" href=href>{swatch}{within}{words}</a> }.into_any()
         }
         Content::Marks(marks) => marks.into_iter().enumerate().map(mark).collect_view().into_any(),

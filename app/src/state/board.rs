@@ -1,7 +1,7 @@
 //! What the leaderboard is set to: category, filters, page, all in the URL, and what that asks of `v_leaderboard`. Who
 //! stands where, the control plane decides: it ranks what the reader may see and the filters leave.
 
-use super::filters::{filter_conditions, read_filters, write_filters};
+use super::filters::{filter_conditions, percent, read_filters, write_filters};
 use super::query::Query;
 
 /// What is ranked by.
@@ -142,6 +142,31 @@ impl Board {
         format!("/api/v_leaderboard?{}", conditions.join("&"))
     }
 
+    /// The request for the best single result that ended before a moment (of all, where none is given): asked back from the
+    /// newest record to the first, it tells who led when.
+    pub fn record_request(&self, before: Option<&str>) -> String {
+        let metric = self.category.metric;
+        let mut conditions = vec![
+            format!(
+                "select=job,org,project_code,workload_code,run_number,scenario_code,model_code,finished_at,{metric}"
+            ),
+            format!(
+                "status=eq.completed&simulated=is.{}&{metric}=not.is.null&finished_at=not.is.null",
+                self.simulated
+            ),
+        ];
+        if !self.flagged {
+            conditions.push("suspicious=is.false".to_owned());
+        }
+        conditions.extend(filter_conditions(FILTERS, &self.filters));
+        conditions.extend(before.map(|moment| format!("finished_at=lt.{}", percent(moment))));
+        conditions.extend(self.as_of.map(|position| format!("as_of={position}")));
+        format!(
+            "/api/v_benchmark_results?{}&order={metric}.desc,finished_at.asc&limit=1",
+            conditions.join("&")
+        )
+    }
+
     /// The request for the values there are to filter by.
     pub fn values_request(&self) -> String {
         let columns: Vec<&str> = FILTERS.iter().map(|(column, _)| *column).collect();
@@ -181,6 +206,22 @@ mod tests {
             "/api/v_leaderboard?category=eq.sustainability&simulated=is.true&suspicious=is.true\
              &model_code=in.%28%22a%22%2C%22b%22%29&limit=50&offset=100"
         );
+    }
+
+    #[test]
+    fn the_record_is_asked_for_backwards_under_the_same_filters() {
+        let board = Board::read(&Query::parse("?tab=energy&model=a&as-of=40"));
+        let request = board.record_request(Some("2026-11-29T20:41:07.409Z"));
+        for part in [
+            "simulated=is.false",
+            "suspicious=is.false",
+            "model_code=eq.a",
+            "finished_at=lt.2026-11-29T20:41:07.409Z",
+            "as_of=40",
+            "order=output_tokens_per_joule.desc,finished_at.asc&limit=1",
+        ] {
+            assert!(request.contains(part), "{part} of {request}");
+        }
     }
 
     proptest! {

@@ -1,9 +1,11 @@
 //! State that is plain data: what the URL says, and what the live stream adds up to. No browser in here.
 
 pub mod args_edit;
+pub mod baseline;
 pub mod board;
 pub mod catalogue_view;
 pub mod colours;
+pub mod columns;
 pub mod compare;
 pub mod copied;
 pub mod cursor;
@@ -17,6 +19,7 @@ pub mod limit;
 pub mod live;
 pub mod log_diff;
 pub mod minute;
+pub mod naming;
 pub mod nearest;
 pub mod order;
 pub mod own_figures;

@@ -1,5 +1,6 @@
 //! What the Reporting table is set to: filters, sort, columns and page, all in the URL, and what that asks of the view.
 
+use super::columns;
 use super::filters::{filter_conditions, read_filters, toggle, write_filters};
 use super::limit::Limit;
 use super::order::{Order, is_better_higher};
@@ -86,7 +87,7 @@ pub struct Report {
 }
 
 /// What names a point of a chart.
-const POINT_NEEDS: [&str; 14] = [
+const POINT_NEEDS: [&str; 16] = [
     "job",
     "org",
     "project_code",
@@ -101,6 +102,8 @@ const POINT_NEEDS: [&str; 14] = [
     "hostname",
     "gpu_name",
     "gpu_count",
+    "parallelism",
+    "replicas",
 ];
 
 impl Default for Report {
@@ -136,13 +139,7 @@ impl Report {
         if let Some(order) = order.filter(|order| metrics::column(&order.key).is_some()) {
             (report.sort, report.descending) = (order.key, order.descending);
         }
-        if let Some(columns) = query.get("columns") {
-            let known: Vec<String> =
-                columns.split(',').filter(|k| metrics::column(k).is_some()).map(str::to_owned).collect();
-            if !known.is_empty() {
-                report.columns = known;
-            }
-        }
+        report.columns = columns::read(query, |key| metrics::column(key).is_some(), DEFAULT_RESULT_COLUMNS);
         report.page = query.get("page").and_then(|p| p.parse().ok()).filter(|p| *p > 0).unwrap_or(1);
         report.long = query.get("rows") == Some("all");
         report.as_of = as_of(query);
@@ -158,8 +155,7 @@ impl Report {
         let order = Order { key: self.sort.clone(), descending: self.descending };
         let sorted = self.sort != normal.sort || self.descending != normal.descending;
         Order::write(sorted.then_some(&order), query);
-        let columns = (self.columns != normal.columns).then(|| self.columns.join(","));
-        query.set("columns", columns.as_deref());
+        columns::write(&self.columns, DEFAULT_RESULT_COLUMNS, query);
         query.set("page", (self.page > 1).then(|| self.page.to_string()).as_deref());
         query.set("rows", self.long.then_some("all"));
         query.set("as-of", self.as_of.map(|p| p.to_string()).as_deref());
@@ -204,15 +200,7 @@ impl Report {
 
     /// Shows a column, at its place in the catalogue, or hides it.
     pub fn toggle_column(&mut self, key: &str) {
-        if self.columns.iter().any(|c| c == key) {
-            if self.columns.len() > 1 {
-                self.columns.retain(|c| c != key);
-            }
-        } else {
-            self.columns.push(key.to_owned());
-            let place = |k: &String| metrics::RESULT_COLUMNS.iter().position(|c| c.key == k.as_str());
-            self.columns.sort_by_key(place);
-        }
+        columns::toggle(&mut self.columns, key, metrics::place);
     }
 
     /// The filters in the view's dialect, without `?`: `status=eq.completed&model_code=in.("a","b")`.

@@ -40,6 +40,8 @@ struct Usage {
 pub struct Request {
     /// Its number in the order in which requests were sent.
     pub index: u64,
+    /// Its line in the log, from 1.
+    pub line: u64,
     /// When it was sent, nanoseconds since 1970.
     started: u64,
     /// Nanoseconds from there until the first piece of the answer; nothing where none came or it was not streamed.
@@ -88,6 +90,8 @@ pub struct Requests {
     rest: Vec<u8>,
     /// Lines that could not be read.
     pub unreadable: usize,
+    /// Lines that were looked at.
+    lines: u64,
     sorted: bool,
 }
 
@@ -123,6 +127,7 @@ impl Requests {
     }
 
     fn line(&mut self, line: &[u8]) {
+        self.lines += 1;
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
@@ -149,6 +154,7 @@ impl Requests {
         }
         self.list.push(Request {
             index: line.index,
+            line: self.lines,
             started: line.started_unix_ns,
             first: line.first_output_unix_ns.map(|at| at.saturating_sub(line.started_unix_ns)),
             total: line.ended_unix_ns.saturating_sub(line.started_unix_ns),
@@ -252,6 +258,9 @@ pub(crate) mod tests {
         let requests = read(&lines.concat());
         let order: Vec<u64> = requests.window(0).iter().map(|(_, r)| r.index).collect();
         assert_eq!(order, (0..20).collect::<Vec<u64>>());
+        // Each is still known by its line in the log.
+        let lines: Vec<u64> = requests.window(0).iter().map(|(_, r)| r.line).collect();
+        assert_eq!(lines, (1..=20).rev().collect::<Vec<u64>>());
     }
 
     #[test]

@@ -159,6 +159,9 @@ pub struct Verify {
     /// or a database. Exits with 4 where the events hold, but a figure takes more than they say.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "to", "checkpoint"])]
     proof: Option<PathBuf>,
+    /// The file whose line the proof is about, where it is too long to be in the proof itself: a job's request log.
+    #[arg(long, value_name = "FILE", requires = "proof")]
+    file: Option<PathBuf>,
     /// Print the report as JSON.
     #[arg(long)]
     json: bool,
@@ -201,8 +204,12 @@ impl Verify {
                 path.display()
             )
         })?;
+        let beside = match &self.file {
+            None => None,
+            Some(path) => Some(std::fs::read(path).with_context(|| format!("reading {}", path.display()))?),
+        };
         let held = file
-            .check()
+            .check_with(beside.as_deref())
             .map_err(|doubt| doubt.to_string())
             .and_then(|held| self.signed(&file.proofs).map(|()| held));
         let fits = held.is_ok();
@@ -349,17 +356,32 @@ fn say_proved(file: &ProofFile, held: &Result<Held, String>, trusted: bool) {
         Err(fault) => println!("The proof of {} of {} does not hold: {fault}", file.metric, file.result),
         Ok(held) if held.value_checked => {
             println!("The proof holds: {} of {} is {value}.", file.metric, file.result);
-            println!("  by the summary at position {}", held.figures_at);
+            match (&file.samples, &file.line) {
+                (Some(samples), _) => {
+                    println!("  the mean of {} at {} to {}", samples.source, samples.from, samples.to)
+                }
+                (None, Some(line)) => {
+                    println!("  by line {} of the file of SHA-256 {}", line.number, line.sha256)
+                }
+                (None, None) => println!("  by the summary at position {}", held.figures_at),
+            }
             say_signed(held.events, held.checkpoint, &held.key, trusted);
         }
         Ok(held) => {
             println!("The events behind {} of {} hold.", file.metric, file.result);
             say_signed(held.events, held.checkpoint, &held.key, trusted);
-            println!(
-                "  NOT CHECKED: that it is {value}. This figure takes more than the summary at position {}: prices, telemetry or \
-                 a third-party tool's own arithmetic. `benchtrail rebuild` works all of them out from the log",
-                held.figures_at
-            );
+            match &file.line {
+                Some(line) => println!(
+                    "  NOT CHECKED: that it is {value}, in line {} of the file of SHA-256 {}, which is not in the proof: \
+                     give it with --file",
+                    line.number, line.sha256
+                ),
+                None => println!(
+                    "  NOT CHECKED: that it is {value}. This figure takes more than the summary at position {}: prices, telemetry or \
+                     a third-party tool's own arithmetic. `benchtrail rebuild` works all of them out from the log",
+                    held.figures_at
+                ),
+            }
         }
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn Phases(view: View) -> impl IntoView {
             .iter()
             .enumerate()
             .map(|(place, (at, word))| {
-                let after = place.checked_sub(1).map(|p| format!("after {}", duration((at - known[p].0) / 1000.0)));
+                let after = place.checked_sub(1).map(|p| duration((at - known[p].0) / 1000.0));
                 view! { <tr><th scope="row">{*word}</th><td class="number">{clock(*at)}</td><td class="number">{after}</td></tr> }
             })
             .collect_view()
@@ -96,8 +96,8 @@ pub(super) fn Phases(view: View) -> impl IntoView {
     view! {
         <div class="grid below">
             <section class="span-6" aria-labelledby="phases" data-testid="phases">
-                <div class="section-head"><h2 id="phases">"Phases"</h2><span class="meta">"UTC"</span></div>
-                <table class="data-table keep-shape"><caption class="visually-hidden">"Phases"</caption><tbody>{lines}</tbody></table>
+                <div class="section-head"><h2 id="phases">"Phases"</h2></div>
+                <table class="data-table keep-shape"><caption class="visually-hidden">"Phases"</caption><thead><tr><th scope="col">"Phase"</th><th scope="col" class="number">"Began "<span class="unit">"UTC"</span></th><th scope="col" class="number">"After the one before"</th></tr></thead><tbody>{lines}</tbody></table>
             </section>
             <section class="span-6" aria-labelledby="environment">
                 <div class="section-head"><h2 id="environment">"Environment"</h2><span class="meta">"host, system and agent as the server is known now"</span></div>

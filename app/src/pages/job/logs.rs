@@ -65,11 +65,14 @@ pub(super) fn Logs(view: View) -> impl IntoView {
         let Window { first, end } = window.get();
         shown.track();
         feed.with(|feed| {
-            let Some(lines) = source.with(|s| feed.logs.get(s)) else { return Vec::new() };
+            let source = source.get();
+            let Some(lines) = feed.logs.get(&source) else { return Vec::new() };
             let line = |nth: usize| {
                 hits.try_with_value(|hits| hits.place(nth)).flatten().and_then(|at| lines.get(at))
             };
-            (first..end).filter_map(line).cloned().collect::<Vec<LogLine>>()
+            // Every stream of every attempt numbers its lines from 1.
+            let named = |line: &LogLine| ((feed.attempt, source.clone(), line.number), line.clone());
+            (first..end).filter_map(line).map(named).collect::<Vec<_>>()
         })
     };
     let room = move |rows: usize| format!("{:.0}", rows as f64 * ROW);
@@ -150,8 +153,8 @@ pub(super) fn Logs(view: View) -> impl IntoView {
             <div class="log" node_ref=list tabindex="0" role="region" aria-label="Log lines" on:scroll=on_scroll hidden=move || shown.get() == 0>
                 <svg class="log-room" aria-hidden="true" width="1" height=move || room(window.get().first)></svg>
                 <ol>
-                    <For each=drawn key=|line| line.number let:line>
-                        <Line line search/>
+                    <For each=drawn key=|(name, _)| name.clone() let:named>
+                        <Line line=named.1 search/>
                     </For>
                 </ol>
                 <svg class="log-room" aria-hidden="true" width="1" height=move || room(shown.get().saturating_sub(window.get().end))></svg>

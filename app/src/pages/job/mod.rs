@@ -203,9 +203,12 @@ fn marked(view: View) -> Row {
 fn head_words(job: &Row) -> String {
     let mut words = vec![format!("{} / run {}", job.text("workload_code"), job.text("run_number"))];
     match (job.millis("claimed_at"), job.millis("finished_at")) {
-        (Some(from), Some(to)) => {
-            words.push(format!("{} to {} UTC, {}", clock(from), clock(to), duration((to - from) / 1000.0)))
-        }
+        (Some(from), Some(to)) => words.push(format!(
+            "{} to {} UTC, took {}",
+            clock(from),
+            clock(to),
+            duration((to - from) / 1000.0)
+        )),
         (Some(from), None) => words.push(format!("since {} UTC", clock(from))),
         _ => {}
     }

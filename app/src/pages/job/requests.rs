@@ -9,10 +9,11 @@ use crate::browser::api::{self, Trouble};
 use crate::browser::page::Page;
 use crate::browser::remote::use_rows;
 use crate::charts::Figure;
-use crate::charts::view::Chart;
+use crate::charts::view::{Chart, Zooming};
 use crate::charts::waterfall;
-use crate::format::{count, counted, significant};
+use crate::format::{count, counted, significant, size};
 use crate::parts::states::trouble_view;
+use crate::parts::tables::open_drawer;
 use crate::state::colours::Kind;
 use crate::state::filters::percent;
 use crate::state::requests::{Requests, WINDOW};
@@ -39,14 +40,6 @@ enum Read {
     All,
     /// As much as is read; there is more.
     Cut,
-}
-
-/// A number of bytes for people.
-fn size(bytes: i64) -> String {
-    match bytes {
-        _ if bytes >= 1 << 20 => format!("{} MiB", significant(bytes as f64 / f64::from(1 << 20))),
-        _ => format!("{} KiB", significant(bytes as f64 / 1024.0)),
-    }
 }
 
 /// The waterfall and the errors.
@@ -150,7 +143,11 @@ pub(super) fn Requested(view: View, org: String) -> impl IntoView {
     });
     let unit = move || {
         let shown = total.get().min(WINDOW);
-        format!("{} of {}, as sent · seconds since the first", count(shown as i64), count(total.get() as i64))
+        format!(
+            "{} of {}, as sent · seconds since the first · strong until the first token, faint while generating",
+            count(shown as i64),
+            count(total.get() as i64)
+        )
     };
     let words = move || match read.get() {
         Read::Waiting if ended.with(Option::is_none) => "The requests are shown once the job has ended.",
@@ -173,6 +170,16 @@ pub(super) fn Requested(view: View, org: String) -> impl IntoView {
             go(place);
         }
     };
+    // The line that proves a request, by the event that names its log.
+    let pick = Callback::new(move |line: String| {
+        let named = logs
+            .rows
+            .with_untracked(|rows| rows.iter().flatten().next().and_then(|log| log.whole("position")));
+        if let Some(position) = named {
+            let position = position.to_string();
+            open_drawer(view.address, &[("drawer", "request"), ("position", &position), ("line", &line)]);
+        }
+    });
     view! {
         <section class="below" aria-labelledby="requests" data-testid="requests">
             <div class="section-head">
@@ -199,7 +206,7 @@ pub(super) fn Requested(view: View, org: String) -> impl IntoView {
             {move || trouble.get().map(|t| trouble_view(&t, move || again.update(|n| *n += 1)))}
             {move || logs.trouble.get().map(|t| trouble_view(&t, move || logs.reload()))}
             <Show when=move || trouble.with(Option::is_none)>
-                <Chart title="Waterfall" unit=Signal::derive(unit) figure height="tall" words=Signal::derive(move || words().to_owned()) testid="chart-requests"/>
+                <Chart title="Waterfall" unit=Signal::derive(unit) figure zooming=Zooming::in_address(view.address, "zoom-requests") pick height="tall" words=Signal::derive(move || words().to_owned()) testid="chart-requests"/>
             </Show>
             {move || (read.get() == Read::Large).then(|| view! {
                 <div class="actions">

@@ -6,11 +6,15 @@ use super::View;
 use super::fill::Reading;
 use crate::browser::page::Page;
 use crate::charts::Figure;
+use crate::charts::picked::{Picked, picked};
 use crate::charts::telemetry::{self, Quantity};
 use crate::charts::view::{Chart, Zooming};
+use crate::drawer::Stretch;
 use crate::format::{counted, significant};
+use crate::parts::tables::open_drawer;
 use crate::row::Row;
 use crate::state::colours::Kind;
+use crate::state::result_key::path_of;
 
 /// What each quantity is now, and its mean, peak and lowest.
 #[component]
@@ -71,6 +75,19 @@ pub(super) fn Telemetry(view: View) -> impl IntoView {
         now: Signal::derive(move || view.set.with(|set| set.zoom)),
         set: Callback::new(move |zoom| view.change(|set| set.zoom = zoom)),
     };
+    let pick = Callback::new(move |name: String| {
+        let picked = view.feed.with_untracked(|feed| picked(feed, &name));
+        match (picked, view.attempt.get_untracked()) {
+            (Some(Picked::Samples { source, metric, from, to }), Some(attempt)) => {
+                let job = untrack(|| path_of(&view.job().text("job")).to_owned());
+                Stretch { job, attempt, source, metric, from, to }.open(view.address);
+            }
+            (Some(Picked::Report(position)), _) => {
+                open_drawer(view.address, &[("drawer", "event"), ("position", &position.to_string())]);
+            }
+            _ => {}
+        }
+    });
     let draw = move |quantity: fn(Option<Row>) -> Quantity| {
         Memo::new(move |_| {
             let quantity = quantity(server.get());
@@ -98,6 +115,7 @@ pub(super) fn Telemetry(view: View) -> impl IntoView {
                 let mut words = vec![format!("1 Hz, {} a source", counted(samples, "sample"))];
                 words.extend(telemetry::shaded(f));
                 words.push("drag to zoom".to_owned());
+                words.push("a point shows its samples".to_owned());
                 words.join(" · ")
             }
         })
@@ -140,14 +158,14 @@ pub(super) fn Telemetry(view: View) -> impl IntoView {
         <section aria-labelledby="telemetry" class="below" data-testid="telemetry">
             <div class="section-head"><h2 id="telemetry">"Telemetry"</h2><span class="meta" data-testid="telemetry-words">{words}</span></div>
             <div class="grid telemetry">
-                <div class="span-6"><Chart title="Running throughput" unit=rate figure=throughput group="job" zooming height="low" testid="chart-progress" words=no_progress/></div>
+                <div class="span-6"><Chart title="Running throughput" unit=rate figure=throughput group="job" zooming pick height="low" testid="chart-progress" words=no_progress/></div>
                 <Show when=move || { gpus.get() > 0 }>
-                    <div class="span-6"><Chart title="GPU power" unit=gpu_unit("W") figure=power group="job" zooming height="low" testid="chart-gpu-power" words=waiting/></div>
-                    <div class="span-6"><Chart title="GPU utilization" unit=gpu_unit("%") figure=utilization group="job" zooming height="low" testid="chart-gpu-utilization" words=waiting/></div>
-                    <div class="span-6"><Chart title="GPU memory used" unit=gpu_unit("GB") figure=memory group="job" zooming height="low" testid="chart-gpu-memory" words=waiting/></div>
+                    <div class="span-6"><Chart title="GPU power" unit=gpu_unit("W") figure=power group="job" zooming pick height="low" testid="chart-gpu-power" words=waiting/></div>
+                    <div class="span-6"><Chart title="GPU utilization" unit=gpu_unit("%") figure=utilization group="job" zooming pick height="low" testid="chart-gpu-utilization" words=waiting/></div>
+                    <div class="span-6"><Chart title="GPU memory used" unit=gpu_unit("GB") figure=memory group="job" zooming pick height="low" testid="chart-gpu-memory" words=waiting/></div>
                 </Show>
-                <div class="span-6"><Chart title="CPU" unit="% of each socket" figure=cpu group="job" zooming height="low" testid="chart-cpu" words=waiting/></div>
-                <div class="span-6"><Chart title="System RAM used" unit="GB" figure=ram group="job" zooming height="low" testid="chart-ram" words=waiting/></div>
+                <div class="span-6"><Chart title="CPU" unit="% of each socket" figure=cpu group="job" zooming pick height="low" testid="chart-cpu" words=waiting/></div>
+                <div class="span-6"><Chart title="System RAM used" unit="GB" figure=ram group="job" zooming pick height="low" testid="chart-ram" words=waiting/></div>
             </div>
         </section>
     }

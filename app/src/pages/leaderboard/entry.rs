@@ -2,25 +2,22 @@
 
 use leptos::prelude::*;
 
+use crate::browser::address::Address;
 use crate::browser::page::Page;
+use crate::drawer::Runs;
 use crate::format::{ABSENT, counted, full, maybe_count, significant};
-use crate::metrics::{Column, column};
-use crate::parts::{swatch, tables};
+use crate::metrics::{Column, Kind as Shown, column};
+use crate::parts::{ColumnChoice, swatch, tables};
 use crate::row::Row;
 use crate::state::board::CATEGORIES;
 use crate::state::colours::Kind;
 use crate::state::ranks::Scale;
 
-/// The figures beside the one that is ranked by: those of the other categories.
-pub(super) fn others(by: &'static Column) -> Vec<&'static Column> {
-    CATEGORIES.iter().filter(|c| c.metric != by.key).filter_map(|c| column(c.metric)).collect()
-}
-
 /// The first of the ranking, at large; `ahead` of the next by this share.
 pub(super) fn hero(first: &Row, ahead: Option<f64>, by: &'static Column) -> AnyView {
     let facts = [
         ("Framework", framework(first)),
-        ("Precision", first.maybe_text("quantization").unwrap_or_else(|| "as published".into())),
+        ("Precision", precision(first)),
         ("Server", server(first)),
         ("Traffic", first.text("scenario_code")),
         ("Runs", counted(first.whole("runs").unwrap_or(1), "run")),
@@ -46,6 +43,10 @@ pub(super) fn hero(first: &Row, ahead: Option<f64>, by: &'static Column) -> AnyV
     .into_any()
 }
 
+fn precision(row: &Row) -> String {
+    row.maybe_text("quantization").unwrap_or_else(|| "as published".to_owned())
+}
+
 fn framework(row: &Row) -> String {
     match row.maybe_text("framework_code") {
         Some(code) => format!("{code} {}", row.text("framework_version")),
@@ -61,7 +62,7 @@ fn server(row: &Row) -> String {
     }
 }
 
-/// The mean that is ranked by, with the proof of the newest run that is in it.
+/// The mean that is ranked by, with the proof of the runs that are in it.
 fn mean(row: &Row, by: &'static Column) -> AnyView {
     let Some(value) = row.number("value") else {
         return view! { <span class="quiet">{ABSENT}</span> }.into_any();
@@ -69,14 +70,16 @@ fn mean(row: &Row, by: &'static Column) -> AnyView {
     let runs = row.whole("runs").unwrap_or(1);
     let job = row.text("job");
     let title = if runs > 1 {
-        format!("{}: the mean of {runs} runs; show what made the newest one", full(value))
+        format!("{}: the mean of {runs} runs; show what made it", full(value))
     } else {
         format!("{}: show what made this number", full(value))
     };
     let explained = tables::is_explained(&job, by.key);
+    // What is ranked by is the mean: the drawer writes it out.
+    let of = if row.is("suspicious") { Runs::All } else { Runs::Sound };
     view! {
         <a
-            href=tables::proof_href(&job, by.key)
+            href=tables::mean_href(&job, by.key, of.word())
             data-noscroll=""
             title=title
             data-testid="figure"
@@ -90,18 +93,88 @@ fn mean(row: &Row, by: &'static Column) -> AnyView {
     .into_any()
 }
 
-/// An entry.
-pub(super) fn line(row: &Row, by: &'static Column, scale: Memo<Option<Scale>>) -> AnyView {
-    let shared = row.is("shared");
-    let rank = format!("{}{}", if shared { "=" } else { "" }, maybe_count(row.whole("rank")));
-    let why = if shared { "its interval overlaps with another's: nobody knows who is better" } else { "" };
-    let interval = match row.number("interval_half") {
-        Some(half) => view! { <span title=format!("half the interval: {}", full(half))>{format!("±{}", significant(half))}</span> }.into_any(),
-        None => view! { <span title="ran once: repeat the run for an interval">{ABSENT}</span> }.into_any(),
+/// What the table can show of an entry before the figure that is ranked by.
+const SETUP: &[Column] = &[
+    Column { key: "framework_code", label: "Framework", kind: Shown::Key },
+    Column { key: "quantization", label: "Precision", kind: Shown::Text },
+    Column { key: "gpu_name", label: "GPUs", kind: Shown::Text },
+    Column { key: "hostname", label: "Server", kind: Shown::Key },
+    Column { key: "scenario_code", label: "Traffic", kind: Shown::Key },
+    Column { key: "concurrency", label: "Conc.", kind: Shown::Count },
+];
+
+/// What it can show of that figure; the figures of the other categories stand after it.
+const SPREAD: &[Column] = &[
+    Column { key: "interval_half", label: "95 %", kind: Shown::Count },
+    Column { key: "interval", label: "Interval", kind: Shown::Text },
+    Column { key: "runs", label: "Runs", kind: Shown::Count },
+];
+
+/// All columns that can be chosen, in order.
+fn all() -> Vec<&'static Column> {
+    let figures = CATEGORIES.iter().filter_map(|c| column(c.metric));
+    SETUP.iter().chain(SPREAD).chain(figures).collect()
+}
+
+/// Those that are shown until others are chosen.
+const AT_FIRST: &[&str] = &[
+    "framework_code",
+    "quantization",
+    "gpu_name",
+    "scenario_code",
+    "concurrency",
+    "interval_half",
+    "interval",
+    "runs",
+    CATEGORIES[0].metric,
+    CATEGORIES[1].metric,
+    CATEGORIES[2].metric,
+    CATEGORIES[3].metric,
+];
+
+/// The choice of the columns.
+pub(super) fn choice(address: Address) -> ColumnChoice {
+    ColumnChoice::in_address(address, all, AT_FIRST)
+}
+
+/// The columns that are shown before the figure that is ranked by, and after it.
+pub(super) fn around(shown: &[&'static Column], by: &'static Column) -> [Vec<&'static Column>; 2] {
+    let before = |column: &&Column| SETUP.iter().any(|of| of.key == column.key);
+    let (before, after): (Vec<_>, Vec<_>) =
+        shown.iter().copied().filter(|column| column.key != by.key).partition(before);
+    [before, after]
+}
+
+/// The classes of a column's head and of its cells: what is `optional` a narrow window leaves out.
+fn classes(column: &Column) -> [&'static str; 2] {
+    match column.key {
+        "quantization" => ["optional"; 2],
+        "concurrency" | "runs" => ["number optional"; 2],
+        "interval" => ["optional", "interval-cell optional"],
+        "interval_half" => ["number", "number quiet"],
+        _ if column.kind == Shown::Metric => ["number"; 2],
+        _ if column.kind == Shown::Key => ["", "key"],
+        _ => [""; 2],
+    }
+}
+
+/// The head of a column.
+pub(super) fn head(shown: &'static Column, by: &'static Column, scale: Memo<Option<Scale>>) -> AnyView {
+    let (title, unit) = match shown.key {
+        "interval_half" => ("half the 95 % interval over repeated runs".to_owned(), by.unit()),
+        _ => (shown.definition(), if shown.kind == Shown::Metric { shown.unit() } else { "" }),
     };
+    let [class, _] = classes(shown);
+    let scale = (shown.key == "interval").then_some(move || scale.get().map(Scale::words));
+    view! { <th scope="col" class=class title=title>{shown.head()}" "<span class="unit">{unit}{scale}</span></th> }
+        .into_any()
+}
+
+/// The interval, drawn on the scale of the page.
+fn interval(row: &Row, scale: Memo<Option<Scale>>) -> AnyView {
     let (value, half) = (row.number("value"), row.number("interval_half").unwrap_or(0.0));
     let (colours, model) = (Page::expect().colours, row.text("model_code"));
-    let drawn = move || {
+    (move || {
         let place = scale.get()?.place(value?, half);
         let class = format!("interval {}", colours.of(Kind::Model, &model).class());
         Some(view! {
@@ -111,24 +184,68 @@ pub(super) fn line(row: &Row, by: &'static Column, scale: Memo<Option<Scale>>) -
                 <line class="range" x1=place.mean.to_string() x2=place.mean.to_string() y1="3" y2="13" vector-effect="non-scaling-stroke"></line>
             </svg>
         })
+    })
+    .into_any()
+}
+
+/// A cell of an entry.
+fn cell(row: &Row, shown: &'static Column, scale: Memo<Option<Scale>>, on_card: bool) -> AnyView {
+    let (content, title) = match shown.key {
+        _ if shown.kind == Shown::Metric => return tables::cell(row, shown, on_card),
+        "framework_code" => (framework(row).into_any(), String::new()),
+        "quantization" => (precision(row).into_any(), String::new()),
+        "gpu_name" => (tables::words(row, "gpu_name").into_any(), server(row)),
+        "hostname" => (server(row).into_any(), String::new()),
+        "concurrency" | "runs" => (maybe_count(row.whole(shown.key)).into_any(), String::new()),
+        "interval" => (interval(row, scale), String::new()),
+        "interval_half" => match row.number("interval_half") {
+            Some(half) => {
+                (format!("±{}", significant(half)).into_any(), format!("half the interval: {}", full(half)))
+            }
+            None => (ABSENT.into_any(), "ran once: repeat the run for an interval".to_owned()),
+        },
+        key => (row.maybe_text(key).unwrap_or_else(|| ABSENT.into()).into_any(), String::new()),
     };
-    let cells =
-        others(by).into_iter().enumerate().map(|(nth, c)| tables::cell(row, c, nth == 0)).collect_view();
+    let [_, class] = classes(shown);
+    view! { <td class=class title=(!title.is_empty()).then_some(title)>{content}</td> }.into_any()
+}
+
+/// An entry.
+pub(super) fn line(
+    row: &Row,
+    by: &'static Column,
+    scale: Memo<Option<Scale>>,
+    columns: Memo<Vec<&'static Column>>,
+) -> AnyView {
+    let shared = row.is("shared");
+    let rank = format!("{}{}", if shared { "=" } else { "" }, maybe_count(row.whole("rank")));
+    let why = if shared { "its interval overlaps with another's: nobody knows who is better" } else { "" };
+    let cells = {
+        let row = row.clone();
+        move || {
+            let [before, after] = columns.with(|shown| around(shown, by));
+            // On a phone one figure beside the one that is ranked by.
+            let mut figures = 0;
+            let mut draw = |shown: &'static Column| {
+                figures += usize::from(shown.kind == Shown::Metric);
+                cell(&row, shown, scale, figures == 1)
+            };
+            let before = before.into_iter().map(&mut draw).collect_view();
+            let after = after.into_iter().map(&mut draw).collect_view();
+            let unit = row.number("value").map(|_| by.unit());
+            view! {
+                {before}
+                <td class="number card-figure strong" data-label=by.head() data-unit=unit>{mean(&row, by)}</td>
+                {after}
+            }
+        }
+    };
     let path = row.named_job_path();
     let marks = marks(row);
     view! {
         <tr data-testid="entry" data-rank=row.text("rank") data-href=path.clone() tabindex="-1">
             <td class="number card-figure" data-label="Rank" title=why>{rank}</td>
             <th scope="row" class="card-title"><a class="key" href=path.clone()>{swatch(Kind::Model, &row.text("model_code"))}{row.maybe_text("project_code").map(|project| view! { <span class="within" title=project.clone()>{project.clone()}</span>" / " })}{row.text("workload_code")}</a>{marks}</th>
-            <td><span class="key">{framework(row)}</span></td>
-            <td class="optional">{row.maybe_text("quantization").unwrap_or_else(|| ABSENT.into())}</td>
-            <td title=server(row)>{tables::words(row, "gpu_name")}</td>
-            <td class="key">{row.text("scenario_code")}</td>
-            <td class="number optional">{maybe_count(row.whole("concurrency"))}</td>
-            <td class="number card-figure strong" data-label=by.head() data-unit=by.unit()>{mean(row, by)}</td>
-            <td class="number quiet">{interval}</td>
-            <td class="interval-cell optional">{drawn}</td>
-            <td class="number optional">{maybe_count(row.whole("runs"))}</td>
             {cells}
         </tr>
     }
@@ -151,4 +268,20 @@ fn marks(row: &Row) -> AnyView {
         {doubted}
     }
     .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figure_that_is_ranked_by_stands_between_setup_and_spread() {
+        let by = column(CATEGORIES[1].metric).expect("a column");
+        let keys = |columns: &[&Column]| columns.iter().map(|c| c.key).collect::<Vec<_>>();
+        let [before, after] = around(&all(), by);
+        assert_eq!(keys(&before), SETUP.iter().map(|c| c.key).collect::<Vec<_>>());
+        let others = [CATEGORIES[0].metric, CATEGORIES[2].metric, CATEGORIES[3].metric];
+        assert_eq!(keys(&after), [&["interval_half", "interval", "runs"], &others[..]].concat());
+        assert!(AT_FIRST.iter().all(|key| all().iter().any(|column| column.key == *key)));
+    }
 }

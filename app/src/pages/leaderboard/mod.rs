@@ -3,6 +3,7 @@
 
 mod entry;
 mod questions;
+mod record;
 
 use events::first_page;
 use leptos::prelude::*;
@@ -13,7 +14,10 @@ use crate::browser::remote::{Rows, keep_live, use_rows, use_rows_counted};
 use crate::format::count;
 use crate::metrics::{Column, column};
 use crate::parts::states::{Empty, once_there};
-use crate::parts::{AsOf, AsOfButton, AsOfSlider, ChosenFilters, ExportMenu, FilterChips, PageHead};
+use crate::parts::{
+    AsOf, AsOfButton, AsOfSlider, ChosenColumns, ChosenFilters, ColumnChoice, ExportMenu, FilterChips,
+    PageHead,
+};
 use crate::row::Row;
 use crate::state::board::{Board, CATEGORIES, FILTERS, PAGE_SIZE};
 use crate::state::ranks::Scale;
@@ -73,6 +77,7 @@ pub fn Leaderboard() -> impl IntoView {
         position: Signal::derive(move || settings.board.with(|b| b.as_of)),
         set: Callback::new(move |to| settings.choose(|b| b.as_of = to)),
     };
+    let choice = entry::choice(address);
     let export = Callback::new(move |()| settings.board.with_untracked(Board::export_request));
     let tabs = CATEGORIES.map(|category| {
         let href = address.link(move |query| {
@@ -94,12 +99,16 @@ pub fn Leaderboard() -> impl IntoView {
     view! {
         <PageHead title=first_page::LEADERBOARD.title meta=move || words().into_any()>
             <AsOfButton as_of/>
+            <ChosenColumns choice/>
             <ExportMenu request=export name="benchtrail-leaderboard"/>
         </PageHead>
         <nav class="tabs" aria-label="Ranking">{tabs.collect_view()}</nav>
         <Filters settings entries/>
         <AsOfSlider as_of/>
-        {once_there(entries, 10, move || nothing(settings), move || view! { <Ranks settings entries/> }.into_any())}
+        {once_there(entries, 10, move || nothing(settings), move || view! { <Ranks settings entries choice/> }.into_any())}
+        <Show when=move || entries.rows.with(|rows| rows.as_ref().is_some_and(|rows| !rows.is_empty()))>
+            <record::WhoLed settings entries/>
+        </Show>
         <Show when=move || settings.board.with(|b| b.category.category == "quality")>
             <questions::Questions/>
         </Show>
@@ -190,25 +199,22 @@ fn nothing(settings: Settings) -> AnyView {
     .into_any()
 }
 
-fn head(c: &'static Column) -> AnyView {
-    view! { <th scope="col" class="number" title=c.definition()>{c.head()}" "<span class="unit">{c.unit()}</span></th> }
-        .into_any()
-}
-
 /// The leader, the ranked entries, and how many there are.
 #[component]
-fn Ranks(settings: Settings, entries: Rows) -> impl IntoView {
+fn Ranks(settings: Settings, entries: Rows, choice: ColumnChoice) -> impl IntoView {
     let by = Memo::new(move |_| settings.by());
     // One scale for all intervals of the page.
     let scale = Memo::new(move |_| entries.rows.with(|rows| Scale::of(rows.as_deref().unwrap_or_default())));
+    let columns = choice.shown;
     let heads = move || {
-        by.get().map(|c| {
+        by.get().map(|by| {
+            let [before, after] = columns.with(|shown| entry::around(shown, by)).map(|columns| {
+                columns.into_iter().map(|column| entry::head(column, by, scale)).collect_view()
+            });
             view! {
-                {head(c)}
-                <th scope="col" class="number" title="half the 95 % interval over repeated runs">"95 % "<span class="unit">{c.unit()}</span></th>
-                <th scope="col" class="optional">"Interval "<span class="unit">{move || scale.get().map(Scale::words)}</span></th>
-                <th scope="col" class="number optional">"Runs"</th>
-                {entry::others(c).into_iter().map(head).collect_view()}
+                {before}
+                <th scope="col" class="number" title=by.definition()>{by.head()}" "<span class="unit">{by.unit()}</span></th>
+                {after}
             }
         })
     };
@@ -239,17 +245,12 @@ fn Ranks(settings: Settings, entries: Rows) -> impl IntoView {
                     <tr>
                         <th scope="col" class="number">"Rank"</th>
                         <th scope="col">"Workload"</th>
-                        <th scope="col">"Framework"</th>
-                        <th scope="col" class="optional">"Precision"</th>
-                        <th scope="col">"GPUs"</th>
-                        <th scope="col">"Traffic"</th>
-                        <th scope="col" class="number optional">"Conc."</th>
                         {heads}
                     </tr>
                 </thead>
                 <tbody>
                     <For each=lines key=key let:entry>
-                        {entry::line(&entry.1, entry.0, scale)}
+                        {entry::line(&entry.1, entry.0, scale, columns)}
                     </For>
                 </tbody>
             </table>

@@ -55,7 +55,7 @@ fn table(list: &[Row]) -> AnyView {
                 <td class="key">{format!("{} {}", row.text("framework_code"), row.text("framework_version"))}</td>
                 <td>{row.maybe_text("quantization").unwrap_or_else(|| ABSENT.to_owned())}</td>
                 <td class="number strong card-figure" data-label="Score ↑" title=score.map(full)>{score.map_or_else(|| ABSENT.to_owned(), significant)}</td>
-                <td class="number card-figure" data-label="Response ↓" data-unit="ms">{maybe(row.number("response_time_avg_ms"))}</td>
+                <td class="number card-figure" data-label="Response ↓" data-unit=row.number("response_time_avg_ms").map(|_| "ms")>{maybe(row.number("response_time_avg_ms"))}</td>
             </tr>
         }
     });

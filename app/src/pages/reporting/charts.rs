@@ -18,6 +18,7 @@ use crate::metrics::{Column, column};
 use crate::parts::tables;
 use crate::row::Row;
 use crate::state::colours::{Colour, Kind};
+use crate::state::naming::Naming;
 use crate::state::report::MOST_DRAWN;
 use crate::state::report_view::{IN_USE, PER_HOUR, ReportView, TABS, drawn, explained, metrics_of};
 use crate::state::result_key::path_of;
@@ -220,14 +221,8 @@ fn lines_of_all(rows: &[Row], y: &Column) -> Vec<Traffic> {
         })
         .cloned()
         .collect();
-    let name = |row: &Row| {
-        format!(
-            "{} / {} · {}",
-            row.text("workload_code"),
-            row.text("run_number"),
-            traffic(&row.text("scenario_code"))
-        )
-    };
+    let naming = Naming::of(&newest);
+    let name = |row: &Row| format!("{} · {}", naming.run(row), traffic(&row.text("scenario_code")));
     concurrency::lines_by(&newest, name, |row| row.number(y.key).map(|v| (v, false)))
 }
 
@@ -304,12 +299,13 @@ fn explanations(rows: &[Row], y: &Column) -> Vec<String> {
 }
 
 fn by_category(rows: &[Row], tab: &str, y: &Column, page: Page) -> Figure {
+    let naming = Naming::of(rows);
     let name = |row: &Row| match tab {
         "framework" => format!("{} {}", row.text("framework_code"), row.text("framework_version")),
         "quantization" => row.maybe_text("quantization").unwrap_or_else(|| "as published".to_owned()),
         "hardware" => pareto::setup(row).rsplit(" · ").next().unwrap_or_default().to_owned(),
         "cost" => {
-            format!("{} on {}/{}", row.text("workload_code"), row.text("config_code"), row.text("hostname"))
+            format!("{} on {}/{}", naming.workload(row), row.text("config_code"), row.text("hostname"))
         }
         _ => row.text("model_code"),
     };

@@ -6,7 +6,7 @@ use super::table::job_path;
 use super::{View, log_diff};
 use crate::browser::remote::use_rows;
 use crate::charts::overlay::{self, MEASURES, Measure};
-use crate::charts::view::Chart;
+use crate::charts::view::{Chart, Zooming};
 use crate::format::signed_percent;
 use crate::parts::{swatch_of, tables};
 use crate::row::Row;
@@ -14,6 +14,7 @@ use crate::state::colours::Colour;
 use crate::state::compare::{Cell, Comparison, Line, Side, two_sets};
 use crate::state::filters::any_of;
 use crate::state::job_feed::{JobFeed, Resolution};
+use crate::state::naming::Naming;
 
 /// The comparison; nothing while nothing is picked.
 #[component]
@@ -82,9 +83,9 @@ fn sides(view: View) -> Memo<Vec<Side>> {
     })
 }
 
-/// What a side is called: as short as it can be.
-fn name(row: &Row) -> String {
-    format!("{} / {} · {}", row.text("workload_code"), row.text("run_number"), row.text("scenario_code"))
+/// How the sides are called: as short as tells them apart.
+fn naming(sides: &[Side]) -> Naming {
+    Naming::of(sides.iter().map(|side| &side.result))
 }
 
 #[component]
@@ -102,6 +103,7 @@ fn Tray(view: View) -> impl IntoView {
     };
     let heads = move || {
         sides.with(|sides| {
+            let naming = naming(sides);
             sides
                 .iter()
                 .enumerate()
@@ -112,8 +114,9 @@ fn Tray(view: View) -> impl IntoView {
                     let (to_pin, to_drop) = (path.clone(), path);
                     view! {
                         <th scope="col" data-testid="compared">
-                            <a class="key" href=row.job_path() title=row.text("job")>{swatch_of(Colour::nth(place))}{row.text("workload_code")}</a>
+                            <a class="key" href=row.job_path() title=row.text("job")>{swatch_of(Colour::nth(place))}{naming.workload(row)}</a>
                             <span class="unit">{format!("run {} · {}", row.text("run_number"), row.text("scenario_code"))}</span>
+                            {(place == 0).then(|| view! { <span class="unit" title="the others are compared with it">"baseline"</span> })}
                             <span class="compare-acts">
                                 <button type="button" class="figure-toggle" aria-pressed=pinned.to_string() on:click=move |_| settings.look(|v| v.pin(&to_pin))>{if pinned { "pinned" } else { "pin" }}</button>
                                 <button
@@ -221,8 +224,9 @@ fn Overlays(view: View, sides: Memo<Vec<Side>>) -> impl IntoView {
     });
     let latency = Memo::new(move |_| {
         sides.with(|sides| {
+            let naming = naming(sides);
             overlay::percentiles(
-                &sides.iter().map(|s| (name(&s.result), s.result.clone())).collect::<Vec<_>>(),
+                &sides.iter().map(|s| (naming.result(&s.result), s.result.clone())).collect::<Vec<_>>(),
             )
         })
     });
@@ -239,7 +243,8 @@ fn Overlays(view: View, sides: Memo<Vec<Side>>) -> impl IntoView {
     let over_time = Memo::new(move |_| {
         let (measure, rows) = (measure.get(), samples.all());
         let lines: Vec<(String, Vec<(f64, f64)>)> = sides.with(|sides| {
-            sides.iter().map(|side| (name(&side.result), line_of(&rows, side, &measure))).collect()
+            let naming = naming(sides);
+            sides.iter().map(|side| (naming.result(&side.result), line_of(&rows, side, &measure))).collect()
         });
         overlay::over_time(&lines, &measure)
     });
@@ -251,12 +256,12 @@ fn Overlays(view: View, sides: Memo<Vec<Side>>) -> impl IntoView {
         .map(|m| view! { <option value=m.word selected=move || measure.get() == m>{m.word}</option> });
     view! {
         <div class="overlays">
-            <Chart title="TTFT percentiles" unit="ms, log scale ↓" figure=latency height="low" testid="chart-percentiles" words="No latency was measured: answers were not streamed."/>
+            <Chart title="TTFT percentiles" unit="ms, log scale ↓" figure=latency zooming=Zooming::in_address(settings.address, "zoom-percentiles") height="low" testid="chart-percentiles" words="No latency was measured: answers were not streamed."/>
             <label class="chart-axis below">
                 <span class="meta">"Over time"</span>
                 <select class="control control-inline" data-testid="overlay-measure" on:change=choose>{options.collect_view()}</select>
             </label>
-            <Chart title=Signal::derive(move || measure.get().word.to_owned()) unit=Signal::derive(move || measure.get().unit.to_owned()) figure=over_time height="low" testid="chart-overlay" words="Nothing of this was sampled on these servers."/>
+            <Chart title=Signal::derive(move || measure.get().word.to_owned()) unit=Signal::derive(move || measure.get().unit.to_owned()) figure=over_time zooming=Zooming::in_address(settings.address, "zoom-over") height="low" testid="chart-overlay" words="Nothing of this was sampled on these servers."/>
         </div>
     }
     .into_any()

@@ -1,4 +1,4 @@
-//! What is shown: filters and columns.
+//! What is shown: filters.
 
 use events::metrics::Direction;
 use leptos::prelude::*;
@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use super::Settings;
 use crate::browser::remote::{Rows, use_rows};
 use crate::format::count;
-use crate::metrics::{RESULT_COLUMNS, column};
+use crate::metrics::column;
 use crate::parts::{ChosenFilters, FilterChips, Filtered};
 use crate::state::limit::{Limit, bounded};
 use crate::state::report::{FILTERS, Report, is_day};
@@ -177,28 +177,4 @@ fn AddLimit(settings: Settings) -> impl IntoView {
         </form>
     }
     .into_any()
-}
-
-#[component]
-pub(super) fn ColumnChooser(settings: Settings) -> impl IntoView {
-    view! {
-        <details class="menu" data-testid="columns">
-            <summary class="button">"Columns"</summary>
-            <div class="menu-box">
-                {RESULT_COLUMNS
-                    .iter()
-                    .map(|c| {
-                        view! {
-                            <label class="check" title=c.definition()>
-                                <input type="checkbox"
-                                    prop:checked=move || settings.report.with(|r| r.columns.iter().any(|k| k == c.key))
-                                    on:change=move |_| settings.update(|r| r.toggle_column(c.key))/>
-                                {format!(" {}", c.head())}
-                            </label>
-                        }
-                    })
-                    .collect_view()}
-            </div>
-        </details>
-    }
 }

@@ -14,8 +14,9 @@ use crate::browser::address::Address;
 use crate::browser::page::Page;
 use crate::browser::remote::{Rows, use_rows, use_rows_counted};
 use crate::browser::{in_turns, is_small};
+use crate::metrics::RESULT_COLUMNS;
 use crate::parts::states::{Empty, once_there};
-use crate::parts::{AsOf, AsOfButton, AsOfSlider, ExportMenu, PageHead, SavedViews};
+use crate::parts::{AsOf, AsOfButton, AsOfSlider, ColumnChooser, ExportMenu, PageHead, SavedViews};
 use crate::state::filters::any_of;
 use crate::state::report::Report;
 use crate::state::report_view::ReportView;
@@ -117,13 +118,17 @@ pub fn Reporting() -> impl IntoView {
             });
         }),
     };
+    let shown =
+        Callback::new(move |key: &'static str| settings.report.with(|r| r.columns.iter().any(|k| k == key)));
+    let all: Vec<_> = RESULT_COLUMNS.iter().collect();
+    let toggle = Callback::new(move |key: &'static str| settings.update(|r| r.toggle_column(key)));
     let turn = in_turns(1);
     let export = Callback::new(move |()| settings.report.with_untracked(Report::export_request));
     view! {
         <PageHead title=first_page::REPORTING.title meta=|| first_page::REPORTING.words.into_any()>
             <SavedViews path="/reporting"/>
             <AsOfButton as_of/>
-            <filters::ColumnChooser settings/>
+            <ColumnChooser all shown toggle/>
             <table::CopyTable view/>
             <ExportMenu request=export name="benchtrail-results"/>
         </PageHead>

@@ -2,19 +2,20 @@
 
 use leptos::prelude::*;
 
+use super::baseline::Baseline;
 use crate::browser::address::Address;
 use crate::browser::now_ms;
 use crate::browser::remote::Rows;
 use crate::charts::concurrency::traffic;
 use crate::format::{ABSENT, count, maybe, moment};
-use crate::metrics::column;
+use crate::metrics::{Column, Kind, RESULT_COLUMNS, column};
 use crate::pages::strip::Feeds;
-use crate::parts::{Status, swatch_of, tables};
+use crate::parts::{ColumnChoice, Status, swatch_of, tables};
 use crate::state::colours::Colour;
 use crate::state::order::Order;
 
-/// The measured columns of the jobs' table.
-pub(super) const FIGURES: [&str; 7] = [
+/// The measured columns that the jobs' table shows until others are chosen.
+const FIGURES: &[&str] = &[
     "output_tokens_per_second",
     "ttft_p50_ms",
     "ttft_p99_ms",
@@ -24,11 +25,27 @@ pub(super) const FIGURES: [&str; 7] = [
     "output_tokens_per_joule",
 ];
 
+/// The choice of the measured columns.
+pub(super) fn choice(address: Address) -> ColumnChoice {
+    let measured = || RESULT_COLUMNS.iter().filter(|c| c.kind == Kind::Metric).collect();
+    ColumnChoice::in_address(address, measured, FIGURES)
+}
+
 /// The table; a click on a figure's head sorts it.
 #[component]
-pub(super) fn JobsTable(jobs: Rows, results: Rows, feeds: Feeds) -> impl IntoView {
+pub(super) fn JobsTable(
+    jobs: Rows,
+    results: Rows,
+    feeds: Feeds,
+    baseline: Baseline,
+    columns: ColumnChoice,
+) -> impl IntoView {
     let address = Address::here();
-    let order = Memo::new(move |_| address.query.with(|query| Order::read(query, &FIGURES)));
+    let columns = columns.shown;
+    let order = Memo::new(move |_| {
+        let shown: Vec<&str> = columns.with(|shown| shown.iter().map(|c| c.key).collect());
+        address.query.with(|query| Order::read(query, &shown))
+    });
     let keys = Memo::new(move |_| {
         let jobs = jobs.all().iter().map(|j| j.text("job")).collect::<Vec<_>>();
         let Some(order) = order.get() else { return jobs };
@@ -52,7 +69,7 @@ pub(super) fn JobsTable(jobs: Rows, results: Rows, feeds: Feeds) -> impl IntoVie
         }
         shapes
     });
-    let heads = FIGURES.into_iter().filter_map(column).map(|c| {
+    let head = move |c: &'static Column| {
         let sort = move || {
             order.with(|o| {
                 let own = o.as_ref().filter(|o| o.key == c.key)?;
@@ -68,7 +85,16 @@ pub(super) fn JobsTable(jobs: Rows, results: Rows, feeds: Feeds) -> impl IntoVie
                 <button type="button" class="sort" data-sort=c.key on:click=click>{c.head()}</button>" "<span class="unit">{c.unit()}</span>
             </th>
         }
+    };
+    // The figure that is sorted by, else the first one, is compared with the baseline's.
+    let by = Memo::new(move |_| {
+        let sorted = order.with(|order| order.as_ref().and_then(|order| column(&order.key)));
+        columns.with(|shown| sorted.or(shown.first().copied())).map(|column| column.key)
     });
+    let heads = move || {
+        let compared = |c: &'static Column| (by.get() == Some(c.key)).then(|| baseline.head()).flatten();
+        columns.get().into_iter().map(|c| view! { {head(c)}{compared(c)} }).collect_view()
+    };
     view! {
         <div class="table-scroll">
             <table class="data-table" data-testid="jobs">
@@ -78,13 +104,13 @@ pub(super) fn JobsTable(jobs: Rows, results: Rows, feeds: Feeds) -> impl IntoVie
                         <th scope="col">"Job"</th>
                         <th scope="col">"Status"</th>
                         <th scope="col" class="number">"Requests"</th>
-                        {heads.collect_view()}
+                        {heads}
                         <th scope="col" class="number">"Ended "<span class="unit">"UTC"</span></th>
                     </tr>
                 </thead>
                 <tbody>
                     <For each=move || keys.get() key=Clone::clone let:job>
-                        <JobLine jobs results feeds shapes job/>
+                        <JobLine jobs results feeds shapes baseline columns by job/>
                     </For>
                 </tbody>
             </table>
@@ -98,7 +124,17 @@ pub(super) fn JobsTable(jobs: Rows, results: Rows, feeds: Feeds) -> impl IntoVie
 }
 
 #[component]
-fn JobLine(jobs: Rows, results: Rows, feeds: Feeds, shapes: Memo<Vec<String>>, job: String) -> impl IntoView {
+fn JobLine(
+    jobs: Rows,
+    results: Rows,
+    feeds: Feeds,
+    shapes: Memo<Vec<String>>,
+    baseline: Baseline,
+    columns: Memo<Vec<&'static Column>>,
+    /// The figure that is compared with the baseline's.
+    by: Memo<Option<&'static str>>,
+    job: String,
+) -> impl IntoView {
     let name = job.clone();
     let row = Memo::new(move |_| {
         jobs.rows.with(|r| r.iter().flatten().find(|r| r.text("job") == name).cloned().unwrap_or_default())
@@ -122,6 +158,13 @@ fn JobLine(jobs: Rows, results: Rows, feeds: Feeds, shapes: Memo<Vec<String>>, j
         }
         row
     });
+    // Where nothing is measured there is no unit either.
+    let measured = move |key: &'static str| {
+        let result = result.with(|r| r.as_ref().map(|r| r.number(key).is_some()));
+        result.unwrap_or_else(|| {
+            key == "output_tokens_per_second" && row.with(|r| r.text("status") == "running")
+        })
+    };
     let requests = move || {
         let row = row.get();
         let total = row.whole("progress_total").or(row.whole("num_requests"));
@@ -139,11 +182,11 @@ fn JobLine(jobs: Rows, results: Rows, feeds: Feeds, shapes: Memo<Vec<String>>, j
             _ => ABSENT.into_any(),
         }
     };
-    let figures = FIGURES.map(|key| {
-        let c = column(key);
+    let figure = move |c: &'static Column| {
+        let key = c.key;
         let on_card = matches!(key, "output_tokens_per_second" | "ttft_p99_ms");
         view! {
-            <td class="number" class:strong=key == "output_tokens_per_second" class:card-figure=on_card data-label=c.map(|c| c.head()) data-unit=c.map(|c| c.unit())>
+            <td class="number" class:strong=key == "output_tokens_per_second" class:card-figure=on_card data-label=c.head() data-unit=move || measured(key).then(|| c.unit())>
                 {move || match result.get() {
                     Some(result) => tables::figure(&result, key),
                     None => {
@@ -157,7 +200,14 @@ fn JobLine(jobs: Rows, results: Rows, feeds: Feeds, shapes: Memo<Vec<String>>, j
                 }}
             </td>
         }
-    });
+    };
+    let figures = move || {
+        let difference = move |key: &'static str| {
+            (by.get() == Some(key))
+                .then_some(move || result.with(|result| baseline.cell(result.as_ref(), key)))
+        };
+        columns.get().into_iter().map(|c| view! { {figure(c)}{difference(c.key)} }).collect_view()
+    };
     let ended = move || {
         row.with(|r| r.millis("finished_at")).map_or_else(|| ABSENT.to_owned(), |at| moment(at, now_ms()))
     };
@@ -166,7 +216,7 @@ fn JobLine(jobs: Rows, results: Rows, feeds: Feeds, shapes: Memo<Vec<String>>, j
             <th scope="row" class="card-title"><a class="key" href=start.job_path()>{swatch_of(colour)}{start.text("scenario_code")}</a></th>
             <td class="card-figure" data-label="Status"><Status row=marked/></td>
             <td class="number">{requests}</td>
-            {figures.collect_view()}
+            {figures}
             <td class="number">{ended}</td>
         </tr>
     }

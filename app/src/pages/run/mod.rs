@@ -1,10 +1,12 @@
 //! One run: its jobs fill in live; throughput and latency against concurrency grow point by point.
 
+mod baseline;
 mod jobs;
 
 use events::api::CancelRun;
 use leptos::prelude::*;
 
+use self::baseline::{Baseline, Pin};
 use super::strip::{Feeds, use_feeds};
 use crate::browser::address::Address;
 use crate::browser::now_ms;
@@ -12,12 +14,14 @@ use crate::browser::remote::{Rows, keep_live_while, use_rows};
 use crate::charts::Figure;
 use crate::charts::concurrency::{self, Options};
 use crate::charts::saturation::{explain, rings, rings_of_latency};
-use crate::charts::view::Chart;
+use crate::charts::view::{Chart, Zooming};
 use crate::format::moment;
 use crate::metrics::column;
 use crate::parts::cancel::Cancel;
 use crate::parts::states::{Empty, once_there};
-use crate::parts::{AsOf, AsOfButton, AsOfSlider, Copied, CopyMenu, ExportMenu, PageHead, Status, tables};
+use crate::parts::{
+    AsOf, AsOfButton, AsOfSlider, ChosenColumns, Copied, CopyMenu, ExportMenu, PageHead, Status, tables,
+};
 use crate::row::Row;
 use crate::state::copied::{self, Form};
 use crate::state::engine_words::engine_words;
@@ -54,12 +58,14 @@ pub fn Run(org: String, project: String, workload: String, run: String) -> impl 
     let results = use_rows(then(format!("/api/v_benchmark_results?{here}&limit=1000")));
     let all = format!("/api/v_benchmark_results?{here}");
     let export = Callback::new(move |()| format!("{all}{}", untrack(|| as_of.condition())));
-    let workloads = use_rows(ask(format!(
-        "/api/v_workloads?org=eq.{}&project_code=eq.{}&workload_code=eq.{}",
+    let of_workload = format!(
+        "org=eq.{}&project_code=eq.{}&workload_code=eq.{}",
         percent(&org),
         percent(&project),
         percent(&workload)
-    )));
+    );
+    let baseline = Baseline::in_address(Address::here(), &of_workload, &run);
+    let workloads = use_rows(ask(format!("/api/v_workloads?{of_workload}")));
     let topics = vec![format!("{key}:run+job+progress")];
     let now = move || !as_of.is_past();
     keep_live_while(now, runs, topics.clone(), live::fold_run, |e| matches!(live::kind(e), "run" | "job"));
@@ -85,7 +91,7 @@ pub fn Run(org: String, project: String, workload: String, run: String) -> impl 
             <Show when=now><Cancel what="run" rows=runs arguments=cancel.clone()/></Show>
         </PageHead>
         <AsOfSlider as_of/>
-        {once_there(runs, 8, move || not_there(as_of, "run", &key), move || view! { <Body jobs results workloads feeds export/> }.into_any())}
+        {once_there(runs, 8, move || not_there(as_of, "run", &key), move || view! { <Body jobs results workloads feeds baseline export/> }.into_any())}
     }
     .into_any()
 }
@@ -135,6 +141,7 @@ fn Body(
     results: Rows,
     workloads: Rows,
     feeds: Feeds,
+    baseline: Baseline,
     /// The request for the results, as a file.
     export: Callback<(), String>,
 ) -> impl IntoView {
@@ -164,9 +171,11 @@ fn Body(
     let pick = move |metric: &'static str| {
         Callback::new(move |job: String| tables::open_proof(address, &job, metric))
     };
+    let chosen = jobs::choice(address);
     let copy = Callback::new(move |form: Form| -> Copied {
-        let keys = ["scenario_code", "status"].into_iter().chain(jobs::FIGURES).chain(["finished_at"]);
-        let columns: Vec<_> = keys.filter_map(column).collect();
+        let mut columns: Vec<_> = ["scenario_code", "status"].into_iter().filter_map(column).collect();
+        columns.extend(chosen.shown.get_untracked());
+        columns.extend(column("finished_at"));
         let text = copied::table(&untrack(|| merged(&jobs.all(), &results.all())), &columns, form);
         Box::pin(async move { Ok(text) })
     });
@@ -176,10 +185,10 @@ fn Body(
         {move || facts.get().map(|(job, engine, prompts)| run_facts(&job, engine, &prompts))}
         <div class="grid grid-charts">
             <div class="span-6">
-                <Chart title="Output throughput" unit="tok/s ↑" figure=throughput pick=of_throughput height="high" testid="chart-throughput" words="The first point appears when the first job reports its progress."/>
+                <Chart title="Output throughput" unit="tok/s ↑" figure=throughput zooming=Zooming::in_address(address, "zoom-throughput") pick=of_throughput height="high" testid="chart-throughput" words="The first point appears when the first job reports its progress."/>
             </div>
             <div class="span-6">
-                <Chart title="TTFT p99" unit="ms, log scale ↓" figure=latency pick=of_latency height="high" testid="chart-latency" words="The first point appears when the first job completes."/>
+                <Chart title="TTFT p99" unit="ms, log scale ↓" figure=latency zooming=Zooming::in_address(address, "zoom-latency") pick=of_latency height="high" testid="chart-latency" words="The first point appears when the first job completes."/>
             </div>
         </div>
         <ul class="sentences" data-testid="saturation">
@@ -189,9 +198,9 @@ fn Body(
             <div class="section-head">
                 <h2 id="jobs">"Jobs"</h2>
                 <span class="meta">"one after another on the server"</span>
-                <div class="actions"><CopyMenu text=copy/><ExportMenu request=export name="benchtrail-run"/></div>
+                <div class="actions"><Pin baseline/><ChosenColumns choice=chosen/><CopyMenu text=copy/><ExportMenu request=export name="benchtrail-run"/></div>
             </div>
-            <jobs::JobsTable jobs results feeds/>
+            <jobs::JobsTable jobs results feeds baseline columns=chosen/>
         </section>
     }
     .into_any()

@@ -58,6 +58,18 @@ impl Line {
         &self.points
     }
 
+    /// What the drawn point nearest to a moment stands for where the line is drawn with `most` points: its first and last
+    /// moment, whole milliseconds since 1970.
+    pub fn stretch(&self, at: f64, most: usize) -> Option<(i64, i64)> {
+        let width = joined(self.points.len(), most);
+        let away = |chunk: &[Point]| chunk.first().map_or(f64::INFINITY, |p| (p.at - at).abs());
+        let chunk = self.points.chunks(width).min_by(|a, b| away(a).total_cmp(&away(b)))?;
+        let (first, last) = (chunk.first()?, chunk.last()?);
+        // A mean is of the samples until the next one begins.
+        let end = if self.width_ms > 0.0 { last.at + self.width_ms - 1.0 } else { last.at };
+        Some((first.at.floor() as i64, end.floor() as i64))
+    }
+
     /// How many samples it is made of.
     pub fn samples(&self) -> i64 {
         self.points.iter().map(|p| i64::from(p.count)).sum()
@@ -228,9 +240,14 @@ fn numbers(row: &Row, column: &str) -> Vec<Option<f64>> {
     }
 }
 
+/// How many neighbours are joined, so that a line of `points` is drawn with `most` at most.
+fn joined(points: usize, most: usize) -> usize {
+    points.div_ceil(most.max(1)).max(1)
+}
+
 /// At most `most` points: neighbours are joined, their extremes kept.
 pub fn thin(line: &[Point], most: usize) -> Vec<Point> {
-    let width = line.len().div_ceil(most.max(1)).max(1);
+    let width = joined(line.len(), most);
     if width == 1 {
         return line.to_vec();
     }
@@ -284,6 +301,21 @@ mod tests {
         feed.take_telemetry(Resolution::Means(6), &[serde_json::from_value(row).expect("a row")]);
         let (_, line) = &feed.sources("gpu", "power_w")[0];
         assert_eq!(line[1], Point { at: BEGIN + 6000.0, min: 4.0, avg: 5.0, max: 6.0, count: 6 });
+    }
+
+    #[test]
+    fn a_drawn_point_stands_for_the_samples_that_it_joins() {
+        let mut line = Line::default();
+        (0..10).for_each(|n| assert!(line.add(n + 1, BEGIN + n as f64 * 1000.0, 1.0)));
+        let at = |second: i64| BEGIN as i64 + second * 1000;
+        assert_eq!(line.stretch(BEGIN + 4_040.0, 600), Some((at(4), at(4))));
+        // Four points of three samples: the second is of seconds 3 to 5, the last of one alone.
+        assert_eq!(thin(line.points(), 4)[1].at, BEGIN + 3000.0);
+        assert_eq!(line.stretch(BEGIN + 3_050.0, 4), Some((at(3), at(5))));
+        assert_eq!(line.stretch(BEGIN + 60_000.0, 4), Some((at(9), at(9))));
+        line.replace(6000.0, 10, vec![Point::sample(BEGIN, 1.0), Point::sample(BEGIN + 6000.0, 1.0)]);
+        assert_eq!(line.stretch(BEGIN, 600), Some((at(0), at(6) - 1)));
+        assert_eq!(Line::default().stretch(BEGIN, 600), None);
     }
 
     #[test]
