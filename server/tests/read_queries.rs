@@ -469,6 +469,7 @@ async fn listen(
         still_allowed: None,
         topics: Topics::parse(topics).unwrap(),
         after,
+        too_far: server::live::stream::TOO_FAR,
         stop: read.stop.clone(),
     };
     let body: Body = Sse::new(stream(client)).into_response().into_body();

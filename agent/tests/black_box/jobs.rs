@@ -123,11 +123,11 @@ async fn a_host_whose_clock_is_too_far_off_takes_no_job_until_it_is_right() {
     plane.queue(&endpoint_job(&plane, "c1"));
     agent.run();
     let offset_told = |kept: &Kept| {
-        let told = kept.accepted.iter().filter_map(|item| match &item.body {
+        let mut told = kept.accepted.iter().filter_map(|item| match &item.body {
             ReportBody::Capabilities { capabilities } => capabilities.clock_offset_ms,
             _ => None,
         });
-        told.last()
+        told.next_back()
     };
     let off = plane.until("the offset", |kept| offset_told(kept)).await;
     assert!((-6_500.0..=-5_500.0).contains(&off), "{off}");
