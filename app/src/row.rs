@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::format::ABSENT;
 use crate::state::result_key::{is_import, path_of};
 
 /// One row of a view.
@@ -104,6 +105,16 @@ impl Row {
     fn path(&self, columns: &[&str]) -> String {
         let parts: Vec<String> = columns.iter().map(|c| self.text(c)).collect();
         format!("/projects/{}", parts.join("/"))
+    }
+
+    /// What served: `8×H200`, `CPU` on a host of processors alone, `–` where nothing is known (an endpoint elsewhere, a file
+    /// that does not say it).
+    pub fn hardware(&self) -> String {
+        match (self.whole("gpu_count"), self.maybe_text("gpu_name")) {
+            (Some(0), _) => "CPU".to_owned(),
+            (Some(n), Some(name)) => format!("{n}×{}", name.trim_start_matches("NVIDIA ")),
+            _ => ABSENT.to_owned(),
+        }
     }
 
     /// Whether its numbers are no model's: the reference server made them, or makes them now.

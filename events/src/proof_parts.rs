@@ -81,18 +81,22 @@ impl Samples {
         inside.filter_map(|s| Some((s.at, reading(s, &self.source, &self.metric)?))).collect()
     }
 
-    /// How many samples the events of a stream hold, and their mean; nothing where there is none.
+    /// How many samples the events of a stream hold, and their mean; nothing where there is none, or where an event between
+    /// the others is missing.
     pub(crate) fn found<'a>(
         &self,
         events: impl Iterator<Item = &'a Recorded>,
         stream: &str,
     ) -> (usize, Option<f64>) {
-        let of_stream =
-            events.filter(|event| event.event_type == "telemetry.sampled" && event.stream.as_str() == stream);
-        let sampled = of_stream.filter_map(|event| serde_json::from_str(&event.payload).ok());
+        let mut of_stream: Vec<&Recorded> = events
+            .filter(|event| event.event_type == "telemetry.sampled" && event.stream.as_str() == stream)
+            .collect();
+        of_stream.sort_by_key(|event| event.version);
+        let whole = of_stream.windows(2).all(|pair| pair[1].version == pair[0].version + 1);
+        let sampled = of_stream.iter().filter_map(|event| serde_json::from_str(&event.payload).ok());
         let values: Vec<f64> =
             sampled.flat_map(|event: TelemetrySampled| self.within(&event)).map(|(_, value)| value).collect();
-        (values.len(), mean(&values))
+        (values.len(), mean(&values).filter(|_| whole))
     }
 }
 
@@ -156,5 +160,45 @@ impl FileLine {
     /// A number that the line itself holds under this name, such as `response_time_ms`.
     pub fn figure(&self, name: &str) -> Option<f64> {
         serde_json::from_str::<serde_json::Value>(&self.text).ok()?.get(name)?.as_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const STREAM: &str = "telemetry/o/p/w/1/c1/1";
+
+    /// The nth event of the stream: one sample a second, of as many watts.
+    fn event(nth: i64) -> Recorded {
+        let payload = json!({"seq": nth, "interval_ms": 1000, "samples": [{
+            "at": format!("2026-11-29T20:41:0{nth}Z"), "gpus": [{"gpu": 0, "power_w": nth * 100}], "cpus": [], "system": {},
+        }]});
+        serde_json::from_value(json!({
+            "position": nth, "stream": STREAM, "version": nth, "event_id": format!("00000000-0000-7000-8000-00000000000{nth}"),
+            "event_type": "telemetry.sampled", "schema_version": 1, "org": "o", "actor": {"kind": "agent", "id": "x"},
+            "causation_id": null, "correlation_id": null, "occurred_at": "2026-11-29T20:41:07.409Z",
+            "recorded_at": "2026-11-29T20:41:07.500Z", "payload": payload.to_string(), "leaf": "0".repeat(64),
+            "hash": "0".repeat(64)
+        }))
+        .expect("an event")
+    }
+
+    #[test]
+    fn a_mean_over_events_of_which_one_between_is_left_out_is_none() {
+        let samples = Samples {
+            source: "gpu0".into(),
+            metric: "power_w".into(),
+            from: "2026-11-29T20:41:01Z".parse().expect("a time"),
+            to: "2026-11-29T20:41:03Z".parse().expect("a time"),
+            count: 3,
+        };
+        let events: Vec<Recorded> = (1..=3).map(event).collect();
+        assert_eq!(samples.found(events.iter(), STREAM), (3, Some(200.0)));
+        assert_eq!(samples.found(events.iter().rev(), STREAM), (3, Some(200.0)), "in any order");
+        let without = [&events[0], &events[2]];
+        assert_eq!(samples.found(without.into_iter(), STREAM), (2, None));
+        assert_eq!(samples.found(events.iter(), "telemetry/o/p/w/1/c2/1"), (0, None));
     }
 }

@@ -38,10 +38,7 @@ pub struct Cloud {
 
 /// What serves, in words: framework, quantization, GPUs.
 pub fn setup(row: &Row) -> String {
-    let gpus = match (row.whole("gpu_count"), row.maybe_text("gpu_name")) {
-        (Some(n), Some(name)) if n > 0 => format!("{n}×{}", name.trim_start_matches("NVIDIA ")),
-        _ => "CPU".to_owned(),
-    };
+    let gpus = row.hardware();
     let quantization = row.maybe_text("quantization").map(|q| format!(" {q}")).unwrap_or_default();
     format!("{}{quantization} · {gpus}", row.text("framework_code"))
 }

@@ -147,9 +147,7 @@ fn follows(file: &ProofFile, figures_at: i64, checked: bool) -> String {
             )
         }
         (_, _, true) => format!("the figure follows from the summary at position {}", count(figures_at)),
-        _ => {
-            "the figure takes more than the summary: its events are proved, the arithmetic is not".to_owned()
-        }
+        _ => "its events are proved, not its arithmetic: the figure takes more than the summary".to_owned(),
     }
 }
 

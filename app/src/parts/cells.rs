@@ -114,10 +114,8 @@ pub fn why_absent(row: &Row, key: &str) -> &'static str {
         "running" => "measured when the job completes",
         "failed" | "cancelled" => "the job ended without a result",
         _ if row.is("imported") => "the imported file does not say it",
-        _ if key.ends_with("_per_gpu") => "no GPU served it, or it is not known how many did",
-        _ if ["power", "joule", "energy"].iter().any(|word| key.contains(word)) => {
-            "no GPU power was sampled on this server"
-        }
+        _ if key.ends_with("_per_gpu") => "no GPU is known to have served it",
+        _ if ["power", "joule", "energy"].iter().any(|word| key.contains(word)) => "no GPU power was sampled",
         _ if key.contains("cost") || key.ends_with("_per_usd") => "the server has no hourly cost",
         _ if key.contains("quality") => "no evaluation was part of this job",
         _ if key.contains("tpot") || key.contains("interactivity") => "answers were not streamed",
@@ -128,10 +126,7 @@ pub fn why_absent(row: &Row, key: &str) -> &'static str {
 /// A cell of words: the GPUs with their number.
 pub fn words(row: &Row, key: &str) -> String {
     match key {
-        "gpu_name" => match (row.whole("gpu_count"), row.maybe_text("gpu_name")) {
-            (Some(n), Some(name)) if n > 0 => format!("{n}×{}", name.trim_start_matches("NVIDIA ")),
-            _ => "CPU".to_owned(),
-        },
+        "gpu_name" => row.hardware(),
         _ => row.maybe_text(key).unwrap_or_else(|| ABSENT.to_owned()),
     }
 }
@@ -225,7 +220,7 @@ mod tests {
             why_absent(&row, key)
         };
         let done = || json!({"status": "completed"});
-        assert!(why(done(), "output_tokens_per_second_per_gpu").contains("how many"));
+        assert!(why(done(), "output_tokens_per_second_per_gpu").contains("no GPU"));
         assert!(why(done(), "output_tokens_per_joule").contains("power"));
         assert!(why(done(), "output_tokens_per_usd").contains("hourly cost"));
         assert!(why(done(), "quality_score").contains("evaluation"));

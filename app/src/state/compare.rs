@@ -137,10 +137,7 @@ fn settings(sides: &[Side]) -> Vec<Line> {
     add("Quantization", &|s| {
         s.result.maybe_text("quantization").unwrap_or_else(|| "as published".to_owned())
     });
-    add("GPUs", &|s| match (s.result.whole("gpu_count"), s.result.maybe_text("gpu_name")) {
-        (Some(n), Some(name)) if n > 0 => format!("{n}×{}", name.trim_start_matches("NVIDIA ")),
-        _ => "CPU".to_owned(),
-    });
+    add("GPUs", &|s| s.result.hardware());
     add("Server", &|s| format!("{}/{}", s.result.text("config_code"), s.result.text("hostname")));
     add("Concurrency", &|s| word(&s.result, "concurrency"));
     add("ISL", &|s| word(&s.result, "input_sequence_length"));

@@ -45,6 +45,7 @@ pub async fn ensure(pool: &PgPool) -> Result<(), ProjectionError> {
         .await?;
         for table in projection.tables() {
             create_table(&mut tx, table, 1).await?;
+            create_keys(&mut tx, table, 1).await?;
             create_indexes(&mut tx, table, 1).await?;
         }
     }
@@ -83,8 +84,8 @@ pub(super) async fn create_table(
     run(conn, statements).await
 }
 
-/// Makes a table's primary key and indexes.
-pub(super) async fn create_indexes(
+/// Makes what rows are found by while a table is filled: its primary key, and the index by project.
+pub(super) async fn create_keys(
     conn: &mut PgConnection,
     table: &dyn AnyTable,
     generation: i32,
@@ -92,19 +93,28 @@ pub(super) async fn create_indexes(
     let name = relation(table.name(), generation);
     let mut statements =
         vec![format!("alter table {name} add primary key ({})", table.primary_key().join(", "))];
-    // Of a table that keeps old versions, the live rows are what is sorted and counted.
-    let live = if table.versioned() { " where valid_to is null" } else { "" };
-    let index = |columns: &&str| match columns.split_once(" include ") {
-        Some((key, included)) => format!("create index on {name} ({key}) include ({included}){live}"),
-        None => format!("create index on {name} ({columns}){live}"),
-    };
-    statements.extend(table.indexes().iter().map(index));
     if table.columns().iter().any(|c| c.name == "project_code") && !table.primary_key().starts_with(&["org"])
     {
         // A project's change of visibility finds its rows by this.
         statements.push(format!("create index on {name} (org, project_code)"));
     }
     run(conn, statements).await
+}
+
+/// Makes the indexes that readers want. A rebuild makes them once all rows are there.
+pub(super) async fn create_indexes(
+    conn: &mut PgConnection,
+    table: &dyn AnyTable,
+    generation: i32,
+) -> Result<(), sqlx::Error> {
+    let name = relation(table.name(), generation);
+    // Of a table that keeps old versions, the live rows are what is sorted and counted.
+    let live = if table.versioned() { " where valid_to is null" } else { "" };
+    let index = |columns: &&str| match columns.split_once(" include ") {
+        Some((key, included)) => format!("create index on {name} ({key}) include ({included}){live}"),
+        None => format!("create index on {name} ({columns}){live}"),
+    };
+    run(conn, table.indexes().iter().map(index).collect()).await
 }
 
 /// Drops the tables of a generation, where there are any.

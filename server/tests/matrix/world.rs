@@ -382,5 +382,7 @@ async fn finish(read: &Read, story: &Story, tool: ToolCode) {
     };
     let completed = Event::JobCompleted(JobCompleted { attempt: 1, telemetry_samples: 6, log_lines: 2 });
     let job = story.job(8).stream();
-    read.append(&job, vec![event(&job, 40.0, &output), event(&job, 41.0, &completed)]).await;
+    // With the last sample: what is not covered is doubted too.
+    let end = 20.0 + f64::from(story.seconds);
+    read.append(&job, vec![event(&job, end, &output), event(&job, end + 0.5, &completed)]).await;
 }

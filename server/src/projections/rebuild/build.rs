@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -216,16 +216,15 @@ impl Worker {
         Ok(())
     }
 
-    /// Writes everything held by COPY, makes the keys and indexes, and goes on from the database.
+    /// Writes everything held by COPY, makes the keys, and goes on from the database.
     async fn write(&mut self, position: i64) -> Result<(), StoreError> {
         let mut tx = self.pool.begin().await?;
         sqlx::query("set local statement_timeout = 0").execute(&mut *tx).await?;
         let generation = self.at.generation;
         for table in self.projection.tables() {
             table.copy(&mut tx, generation).await?;
-            schema::create_indexes(&mut tx, table, generation).await?;
-            let name = crate::projections::relation(table.name(), generation);
-            schema::run(&mut tx, vec![format!("analyze {name}")]).await?;
+            schema::create_keys(&mut tx, table, generation).await?;
+            analyze(&mut tx, table, generation).await?;
             table.set_complete(false);
             table.clear();
         }
@@ -240,6 +239,11 @@ impl Worker {
             self.write(position).await?;
         }
         let mut tx = self.pool.begin().await?;
+        sqlx::query("set local statement_timeout = 0").execute(&mut *tx).await?;
+        for table in self.projection.tables() {
+            schema::create_indexes(&mut tx, table, self.at.generation).await?;
+            analyze(&mut tx, table, self.at.generation).await?;
+        }
         store::quarantine(&mut tx, &self.at.name, self.at.generation, self.left_out.values()).await?;
         if !store::advance(&mut tx, &self.at, position, self.folded).await? {
             return Err(ProjectionError::Busy(self.at.name.clone()));
@@ -253,6 +257,7 @@ impl Worker {
         self.reset().await?;
         let mut tx = self.pool.begin().await?;
         for table in self.projection.tables() {
+            schema::create_keys(&mut tx, table, self.at.generation).await?;
             schema::create_indexes(&mut tx, table, self.at.generation).await?;
         }
         tx.commit().await?;
@@ -270,4 +275,10 @@ impl Worker {
         tx.commit().await?;
         Ok(())
     }
+}
+
+/// Lets the database know what a table holds.
+async fn analyze(conn: &mut PgConnection, table: &dyn AnyTable, generation: i32) -> Result<(), sqlx::Error> {
+    let name = crate::projections::relation(table.name(), generation);
+    schema::run(conn, vec![format!("analyze {name}")]).await
 }
