@@ -82,8 +82,8 @@ const WATCH: &str = "
 async fn held(browser: &Browser) -> Held {
     browser.devtools("HeapProfiler.collectGarbage", json!({})).await;
     let usage = browser.devtools("Runtime.getHeapUsage", json!({})).await;
-    let script = "const done = arguments[0]; const boot = document.querySelector('script[src*=boot]').src; \
-        import(new URL('app.js', boot)).then(m => done(m.initSync().memory.buffer.byteLength), () => done(0))";
+    let script = "const done = arguments[0]; const start = document.querySelector('meta[name=program-start]').content; \
+        import(start).then(m => done(m.initSync().memory.buffer.byteLength), () => done(0))";
     let program = browser.run_async(script).await;
     let counters = browser.devtools("Memory.getDOMCounters", json!({})).await;
     let number = |value: &Value| value.as_f64().unwrap_or(0.0);
