@@ -31,6 +31,14 @@ pub struct Column {
 }
 
 impl Column {
+    /// Its name and unit as an axis says them: `TTFT p99, ms`; the name alone of what has no unit.
+    pub fn axis(&self) -> String {
+        match self.unit() {
+            "" => self.name(),
+            unit => format!("{}, {unit}", self.name()),
+        }
+    }
+
     /// `Output ↑`: the label with its better direction.
     pub fn head(&self) -> String {
         match self.direction().arrow() {

@@ -76,7 +76,7 @@ pub fn figure(categories: &[Category], metric: &Column, colour: impl Fn(&str) ->
         layout: layout(json!({
             "annotations": notes, "hovermode": "closest", "margin": {"l": 8, "r": 24, "t": 8, "b": 40},
             "xaxis": axis(json!({"range": [0, if most > 0.0 { most * 1.08 } else { 1.0 }],
-                "title": {"text": format!("{}, {}", metric.name(), metric.unit()), "font": {"size": 12, "color": "--ink-3"}, "standoff": 8}})),
+                "title": {"text": metric.axis(), "font": {"size": 12, "color": "--ink-3"}, "standoff": 8}})),
             "yaxis": axis(json!({"range": [shown.len() as f64 - 0.4, -0.6], "tickvals": (0..shown.len()).collect::<Vec<_>>(),
                 "ticktext": shown.iter().map(|c| shorten(&c.name)).collect::<Vec<_>>(), "automargin": true, "fixedrange": true})),
         })),

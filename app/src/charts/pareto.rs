@@ -172,7 +172,7 @@ pub fn figure(clouds: &[Cloud], x: &Column, y: &Column) -> Figure {
         layout: layout(json!({
             "annotations": notes, "hovermode": "closest", "margin": {"l": 52, "r": 24, "t": 24, "b": 40},
             "xaxis": axis(json!({"range": range(points.iter().map(|p| p.0)), "rangemode": "tozero",
-                "title": {"text": format!("{}, {}", x.name(), x.unit()), "font": {"size": 12, "color": "--ink-3"}, "standoff": 8}})),
+                "title": {"text": x.axis(), "font": {"size": 12, "color": "--ink-3"}, "standoff": 8}})),
             "yaxis": axis(json!({"range": range(points.iter().map(|p| p.1)), "rangemode": "tozero"})),
         })),
         picks: Vec::new(),

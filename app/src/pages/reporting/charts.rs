@@ -185,8 +185,7 @@ fn Metric(
         let all = tab.with(|tab| metrics_of(tab));
         all.into_iter()
             .map(|c| {
-                let words = format!("{}, {}", c.name(), c.unit()).trim_end_matches(", ").to_owned();
-                view! { <option value=c.key selected=move || value.with(|v| v == c.key)>{words}</option> }
+                view! { <option value=c.key selected=move || value.with(|v| v == c.key)>{c.axis()}</option> }
             })
             .collect_view()
     };
