@@ -109,9 +109,18 @@ async fn many_live_clients(plane: &ControlPlane, admin: &Api, agent: &Agent) {
     );
 }
 
-/// 64 clients give one command after another, each in a project of its own.
+/// 64 clients give one command after another, each in a project of its own, over a few API tokens: one principal alone may
+/// ask 2,000 times a second.
 async fn commands(admin: &Api) {
     const CLIENTS: usize = 64;
+    const TOKENS: usize = 8;
+    let mut speakers = Vec::new();
+    for nth in 0..TOKENS {
+        let args =
+            json!({"p_name": format!("commands-{nth}"), "p_scopes": ["admin"], "p_expires_in_days": 1});
+        let reply = admin.command("create_api_token", &args).await;
+        speakers.push(Api::with_token(&admin.url, reply.keys["token"].as_str().expect("a token")));
+    }
     for nth in 0..CLIENTS {
         let code = format!("commands-{nth}");
         admin.command("create_project", &json!({"p_project_code": code, "p_name": code})).await;
@@ -120,13 +129,13 @@ async fn commands(admin: &Api) {
     let until = began + Duration::from_secs(15);
     let clients: Vec<_> = (0..CLIENTS)
         .map(|nth| {
-            let admin = admin.clone();
+            let speaker = speakers[nth % TOKENS].clone();
             tokio::spawn(async move {
                 let (code, mut waits) = (format!("commands-{nth}"), Vec::new());
                 while Instant::now() < until {
                     let args = json!({"p_project_code": code, "p_name": format!("Name {}", waits.len())});
                     let asked = Instant::now();
-                    admin.command("rename_project", &args).await;
+                    speaker.command("rename_project", &args).await;
                     waits.push(asked.elapsed().as_secs_f64() * 1e3);
                 }
                 waits

@@ -58,7 +58,7 @@ impl Default for Rates {
 }
 
 /// Live streams that one principal, or one address from which nobody is signed in, may have open at once.
-pub const MOST_STREAMS: usize = 200;
+pub const MOST_STREAMS: usize = 1000;
 
 /// The buckets, and the live streams that are open.
 #[derive(Debug)]
