@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::external_figures::{KvCacheFigures, KyaiFigures};
 use crate::foreign::{ForeignFigures, Format, InferencexDimensions, Load, PerGpu};
 use crate::summary::Summary;
+use crate::tools::FRAMEWORK_REFSERVER;
 
 /// The load generator's own progress line. Stream: the attempt's progress stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -98,6 +99,14 @@ pub struct ExternalOutputRecorded {
     /// KYAI alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kyai: Option<KyaiFigures>,
+}
+
+impl ExternalOutputRecorded {
+    /// Whether the reference server answered: as the result says, or by the framework of the job. Such a tool does not know
+    /// whom it measured.
+    pub fn simulated_on(&self, framework_code: &str) -> bool {
+        self.figures.simulated || framework_code == FRAMEWORK_REFSERVER
+    }
 }
 
 /// A person brought the result of a tool that ran elsewhere. Stream: the import's. Read by: `v_benchmark_results`, where it is marked imported.

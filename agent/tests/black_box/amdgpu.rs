@@ -3,13 +3,10 @@
 
 use std::path::Path;
 
-use events::report::ReportBody;
 use events::server_host::GpuInfo;
 use events::telemetry::GpuSample;
 
-use crate::support::agent::Agent;
-use crate::support::control_plane::ControlPlane;
-use crate::support::jobs::{endpoint_job, tool};
+use crate::nvml::measured_on;
 
 fn standin(root: &Path) {
     let device = root.join("devices/0000:0c:00.0");
@@ -33,21 +30,13 @@ fn standin(root: &Path) {
 
 #[tokio::test]
 async fn an_amd_gpu_is_reported_and_sampled_as_any_other() {
-    let plane = ControlPlane::start().await;
-    let mut agent = Agent::enrolled(&plane, &tool("sleep 0.5; summary"), "").await;
-    let root = agent.folder().join("sys");
-    standin(&root);
-    agent.set_env("BENCHTRAIL_SYSFS", root.to_str().unwrap());
-    agent.set_env("BENCHTRAIL_NVML_LIB", "/nowhere/libnvidia-ml.so.1");
-    plane.queue(&endpoint_job(&plane, "c1"));
-    agent.run();
-    plane.until_reported("completed").await;
-    let ReportBody::Capabilities { capabilities } = plane.until_reported("capabilities").await.body else {
-        panic!()
-    };
-    let ReportBody::Telemetry { telemetry, .. } = plane.until_reported("telemetry").await.body else {
-        panic!()
-    };
+    let (host, gpus) = measured_on(|agent| {
+        let root = agent.folder().join("sys");
+        standin(&root);
+        agent.set_env("BENCHTRAIL_SYSFS", root.to_str().unwrap());
+        agent.set_env("BENCHTRAIL_NVML_LIB", "/nowhere/libnvidia-ml.so.1");
+    })
+    .await;
     let info = GpuInfo {
         gpu: 0,
         name: "AMD Instinct MI300X OAM".into(),
@@ -55,7 +44,7 @@ async fn an_amd_gpu_is_reported_and_sampled_as_any_other() {
         power_limit_w: Some(750.0),
         compute_capability: None,
     };
-    assert_eq!(capabilities.gpus, [info]);
+    assert_eq!(host.gpus, [info]);
     let sample = GpuSample {
         gpu: 0,
         power_w: Some(420.5),
@@ -65,5 +54,5 @@ async fn an_amd_gpu_is_reported_and_sampled_as_any_other() {
         temperature_c: None,
         sm_clock_mhz: None,
     };
-    assert_eq!(telemetry.samples[0].gpus, [sample]);
+    assert_eq!(gpus, [sample]);
 }

@@ -26,14 +26,22 @@ pub(crate) fn standin(folder: &std::path::Path) -> PathBuf {
     library
 }
 
-/// Runs a job on a host with these GPUs; gives what was reported of the host and the first sample of its GPUs.
+/// Runs a job on a host with these GPUs.
 async fn measured(values: &str) -> (HostCapabilities, Vec<GpuSample>) {
+    measured_on(|agent| {
+        let file = agent.folder().join("values");
+        std::fs::write(&file, values).unwrap();
+        agent.set_env("BENCHTRAIL_NVML_LIB", standin(agent.folder()).to_str().unwrap());
+        agent.set_env("NVML_STANDIN_VALUES", file.to_str().unwrap());
+    })
+    .await
+}
+
+/// Runs a job on a host that is made ready so; gives what was reported of the host and the first sample of its GPUs.
+pub(crate) async fn measured_on(make_ready: impl FnOnce(&mut Agent)) -> (HostCapabilities, Vec<GpuSample>) {
     let plane = ControlPlane::start().await;
     let mut agent = Agent::enrolled(&plane, &tool("sleep 0.5; summary"), "").await;
-    let file = agent.folder().join("values");
-    std::fs::write(&file, values).unwrap();
-    agent.set_env("BENCHTRAIL_NVML_LIB", standin(agent.folder()).to_str().unwrap());
-    agent.set_env("NVML_STANDIN_VALUES", file.to_str().unwrap());
+    make_ready(&mut agent);
     plane.queue(&endpoint_job(&plane, "c1"));
     agent.run();
     plane.until_reported("completed").await;

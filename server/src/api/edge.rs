@@ -73,8 +73,9 @@ pub async fn authenticate(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let named = request.headers().contains_key(header::AUTHORIZATION);
-    if let Some(seconds) = state.limits.wait_of(context.address).filter(|_| named) {
+    if request.headers().contains_key(header::AUTHORIZATION)
+        && let Some(seconds) = state.limits.wait_of(context.address)
+    {
         return limits::too_many(seconds);
     }
     let found = principal_of(&state, request.method(), request.headers()).await;

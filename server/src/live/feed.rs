@@ -202,30 +202,16 @@ async fn open(context: &jetstream::Context) -> Option<Messages> {
 #[cfg(test)]
 mod tests {
     use events::envelope::GENESIS_HASH;
-    use events::timestamp::Timestamp;
-    use serde_json::json;
 
     use super::*;
+    use crate::live::testing;
 
     fn event(position: i64, previous: &[u8; 32]) -> EventView {
         let leaf = [u8::try_from(position).unwrap(); 32];
         EventView {
-            position,
-            stream: "project/acme/p1".to_owned(),
-            version: position,
-            event_id: String::new(),
-            event_type: "project.renamed".to_owned(),
-            schema_version: 1,
-            occurred_at: Timestamp::EPOCH,
-            recorded_at: Timestamp::EPOCH,
-            actor_kind: "system".to_owned(),
-            actor_id: String::new(),
-            actor_name: None,
-            causation_id: None,
-            correlation_id: None,
             leaf: hexadecimal::encode(&leaf),
             hash: hexadecimal::encode(&chain_hash(previous, &leaf)),
-            payload: json!({}),
+            ..testing::view(position, "project/acme/p1", "project.renamed")
         }
     }
 

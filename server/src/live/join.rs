@@ -55,29 +55,15 @@ fn joined(last: &EventView, next: &EventView) -> EventView {
 
 #[cfg(test)]
 mod tests {
-    use events::timestamp::Timestamp;
     use serde_json::json;
 
     use super::*;
+    use crate::live::testing;
 
     fn event(position: i64, stream: &str, event_type: &str) -> Arc<EventView> {
         Arc::new(EventView {
-            position,
-            stream: stream.to_owned(),
-            version: position,
-            event_id: String::new(),
-            event_type: event_type.to_owned(),
-            schema_version: 1,
-            occurred_at: Timestamp::EPOCH,
-            recorded_at: Timestamp::EPOCH,
-            actor_kind: "agent".to_owned(),
-            actor_id: String::new(),
-            actor_name: None,
-            causation_id: None,
-            correlation_id: None,
-            leaf: String::new(),
-            hash: String::new(),
             payload: json!({"seq": position, "samples": [position]}),
+            ..testing::view(position, stream, event_type)
         })
     }
 

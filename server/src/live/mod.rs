@@ -9,6 +9,8 @@ mod access;
 mod feed;
 mod join;
 pub mod stream;
+#[cfg(test)]
+mod testing;
 mod topics;
 mod view;
 
@@ -178,28 +180,13 @@ impl Hub {
 
 #[cfg(test)]
 mod tests {
-    use events::timestamp::Timestamp;
 
     use super::*;
 
     fn shown(position: i64, bytes: usize) -> Shown {
         let view = EventView {
-            position,
-            stream: "project/acme/p1".to_owned(),
-            version: position,
-            event_id: String::new(),
-            event_type: "log.lines".to_owned(),
-            schema_version: 1,
-            occurred_at: Timestamp::EPOCH,
-            recorded_at: Timestamp::EPOCH,
-            actor_kind: "agent".to_owned(),
-            actor_id: String::new(),
-            actor_name: None,
-            causation_id: None,
-            correlation_id: None,
-            leaf: String::new(),
-            hash: String::new(),
             payload: Value::String("x".repeat(bytes)),
+            ..testing::view(position, "project/acme/p1", "log.lines")
         };
         Shown::new(view.stream.parse().unwrap(), view)
     }

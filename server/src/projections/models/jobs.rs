@@ -4,7 +4,6 @@ use events::envelope::Recorded;
 use events::job::{JobCreated, JobPhase};
 use events::keys::{JobKey, StreamKey};
 use events::tool_output::ProgressReported;
-use events::tools::FRAMEWORK_REFSERVER;
 use events::{Event, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -208,8 +207,7 @@ impl JobRow {
             }
             Event::ToolOutputRecorded(e) if counts(e.attempt) => self.simulated = Some(e.summary.simulated),
             Event::ExternalOutputRecorded(e) if counts(e.attempt) => {
-                // Such a tool does not know whom it measured.
-                self.simulated = Some(e.figures.simulated || self.framework_code == FRAMEWORK_REFSERVER);
+                self.simulated = Some(e.simulated_on(&self.framework_code));
             }
             Event::JobCompleted(e) if after.phase == JobPhase::Completed && counts(e.attempt) => {
                 self.telemetry_samples = Some(e.telemetry_samples);

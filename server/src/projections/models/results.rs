@@ -7,7 +7,7 @@ use events::job::{JobCreated, JobPhase};
 use events::keys::{ImportKey, JobKey, StreamKey};
 use events::telemetry::TelemetrySampled;
 use events::tool_output::{ExternalOutputRecorded, ToolOutputImported};
-use events::tools::{FRAMEWORK_REFSERVER, ToolCode};
+use events::tools::ToolCode;
 use events::{Event, Timestamp};
 
 use super::access::{self, rights_table};
@@ -65,6 +65,15 @@ fn minutes((from, to): (i64, i64)) -> impl Iterator<Item = Timestamp> {
     (first..=last).filter_map(|minute| Timestamp::from_micros(minute * MINUTE_US).ok())
 }
 
+/// The server that a job was served by, and the GPUs that it used there: neither where its endpoint is elsewhere.
+fn what_served<'a>(
+    servers: &'a Table<ResultServerRow>,
+    job: &ResultJobRow,
+) -> (Option<&'a ResultServerRow>, Option<i64>) {
+    let server = servers.get(&job.server).filter(|_| !job.spec.layout.is_elsewhere());
+    (server, job.spec.layout.on(server.and_then(|server| server.gpu_count)).gpus_used)
+}
+
 impl Results {
     fn job_created(&mut self, recorded: &Recorded, created: &JobCreated) -> Result<(), FoldError> {
         let key = JobKey::from_stream(&recorded.stream)?;
@@ -116,8 +125,7 @@ impl Results {
         let row = row.clone();
         match event {
             Event::ToolOutputRecorded(output) if output.attempt == after.attempt => {
-                let server = self.servers.get(&row.server).filter(|_| !row.spec.layout.is_elsewhere());
-                let gpus = row.spec.layout.on(server.and_then(|s| s.gpu_count)).gpus_used;
+                let (server, gpus) = what_served(&self.servers, &row);
                 let figures = ResultFigures::of_summary(&output.summary, gpus);
                 let ended_at = Some(window_end(output, recorded));
                 let result = ResultRow::new(&row, server, output.attempt, figures, ended_at, recorded);
@@ -286,14 +294,13 @@ impl Results {
     /// A third-party tool's result, in its own table and beside the others.
     fn external_output(&mut self, job: &ResultJobRow, output: &ExternalOutputRecorded, recorded: &Recorded) {
         let position = recorded.position;
-        let server = self.servers.get(&job.server).filter(|_| !job.spec.layout.is_elsewhere());
-        // Such a tool does not know whom it measured.
-        let simulated = output.figures.simulated || job.spec.framework_code == FRAMEWORK_REFSERVER;
+        let (server, gpus) = what_served(&self.servers, job);
+        let simulated = output.simulated_on(&job.spec.framework_code);
         let figures = ResultFigures::of_foreign(
             &output.figures,
             output.inferencex.as_ref(),
             output.kyai.as_ref().map(|kyai| kyai.score),
-            job.spec.layout.on(server.and_then(|s| s.gpu_count)).gpus_used,
+            gpus,
             simulated,
         );
         let ended_at = foreign_window_end(output, recorded);

@@ -235,14 +235,17 @@ impl Worker {
     }
 
     async fn finish(&mut self, position: i64) -> Result<(), ProjectionError> {
-        if self.complete {
+        let all_at_once = self.complete;
+        if all_at_once {
             self.write(position).await?;
         }
         let mut tx = self.pool.begin().await?;
         sqlx::query("set local statement_timeout = 0").execute(&mut *tx).await?;
         for table in self.projection.tables() {
             schema::create_indexes(&mut tx, table, self.at.generation).await?;
-            analyze(&mut tx, table, self.at.generation).await?;
+            if !all_at_once {
+                analyze(&mut tx, table, self.at.generation).await?;
+            }
         }
         store::quarantine(&mut tx, &self.at.name, self.at.generation, self.left_out.values()).await?;
         if !store::advance(&mut tx, &self.at, position, self.folded).await? {
