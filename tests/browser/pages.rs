@@ -62,3 +62,12 @@ pub async fn press(browser: &Browser, key: &str) {
     let script = "window.dispatchEvent(new KeyboardEvent('keydown', {key: arguments[0], bubbles: true}))";
     browser.run(script, json!([key])).await;
 }
+
+/// What a button puts on the clipboard.
+pub async fn copied_by(browser: &Browser, testid: &str) -> String {
+    let catch = "window.__copied = null; \
+        navigator.clipboard.writeText = text => { window.__copied = text; return Promise.resolve(); }";
+    browser.run(catch, json!([])).await;
+    browser.click(testid).await;
+    browser.until("the copy", "return window.__copied").await.as_str().expect("text").to_owned()
+}

@@ -8,7 +8,7 @@ use support::control_plane::ControlPlane;
 use support::live::Live;
 use support::workloads::refserver;
 
-use crate::pages::{becomes, fits_the_window, visit};
+use crate::pages::{becomes, copied_by, fits_the_window, visit};
 
 const INTO_VIEW: &str = "document.querySelector('[data-testid=requests]').scrollIntoView({block: 'start'})";
 const BARS: &str = "document.querySelector('[data-testid=chart-requests]')?.scrollIntoView({block: 'center'}); return document.querySelector('[data-testid=chart-requests] .figure-plot')?.data?.[0].x.length ?? 0";
@@ -23,12 +23,9 @@ async fn prove_first_point(browser: &Browser, plane: &ControlPlane, chart: &str,
     browser.click_css(&format!("[data-testid={chart}] [data-testid=pick-point]")).await;
     browser.see(drawer).await;
     browser.see("check-proof").await;
-    let catch = "window.__copied = null; navigator.clipboard.writeText = text => { window.__copied = text; return Promise.resolve(); }";
-    browser.run(catch, json!([])).await;
-    browser.click("copy-proof").await;
+    let copied = copied_by(browser, "copy-proof").await;
     browser.see("proof-holds").await;
-    let copied = browser.until("the copy", "return window.__copied").await;
-    let text = copied.as_str().expect("text");
+    let text = copied.as_str();
     let path = plane.log_file("point-proof");
     std::fs::write(&path, text).expect("written");
     let verify = ["verify", "--proof", path.to_str().expect("UTF-8")];

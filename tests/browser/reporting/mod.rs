@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use support::browser::{Browser, DESKTOP};
 
 use crate::measured::Measured;
-use crate::pages::{becomes, press, settle, visit};
+use crate::pages::{becomes, copied_by, press, settle, visit};
 
 const FAST: &str = "main/sizing/fast/1/c4-isl64-osl8";
 const SLOW: &str = "main/sizing/slow/1/c2-isl64-osl8";
@@ -326,12 +326,9 @@ async fn prove(browser: &Browser) {
     visit(browser, "/reporting").await;
     browser.click_css("[data-testid=result] [data-metric=output_tokens_per_second]").await;
     browser.see("check-proof").await;
-    let catch = "window.__copied = null; navigator.clipboard.writeText = text => { window.__copied = text; return Promise.resolve(); }";
-    browser.run(catch, json!([])).await;
-    browser.click("copy-proof").await;
+    let copied = copied_by(browser, "copy-proof").await;
     browser.see("proof-holds").await;
-    let copied = browser.until("the copy", "return window.__copied").await;
-    let proof: Value = serde_json::from_str(copied.as_str().expect("text")).expect("JSON");
+    let proof: Value = serde_json::from_str(&copied).expect("JSON");
     assert_eq!(proof["format"], "benchtrail.proof.v1");
     let proofs = proof["proofs"].as_array().expect("proofs");
     assert!(proofs.len() >= 7, "{} events", proofs.len());
